@@ -1,0 +1,62 @@
+// PyTorch's CUDACachingAllocator as a policy over a MemorySource: one device, one stream.
+//
+// Source of the rules: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6, and event traces of it (fixtures/torch/traces).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "allocator/memory_source.h"
+#include "whatfits/bytes.h"
+#include "whatfits/config.h"
+
+namespace whatfits {
+
+/// One block of a segment, for pictures and explanations.
+struct BlockView {
+  Address address = 0;
+  Bytes size = 0;
+  bool allocated = false;
+};
+struct SegmentView {
+  Address address = 0;
+  Bytes size = 0;
+  bool small = false;                ///< of the pool for requests up to 1 MiB
+  std::vector<BlockView> blocks;     ///< in address order; they cover the segment
+};
+
+/// What cudaMalloc refused, after everything that could be given back had been.
+struct Refusal {
+  Bytes requested = 0;               ///< the tensor
+  Bytes segment = 0;                 ///< the segment it would have taken
+  Bytes available = 0;               ///< free on the device at that moment
+};
+
+class CachingAllocator {
+ public:
+  using BlockId = std::uint32_t;
+
+  /// `total` is the device's whole memory; only expandable segments look at it (their address range is 9/8 of it).
+  CachingAllocator(MemorySource& source, const AllocatorConfig& config, Bytes total);
+
+  /// A block of at least `requested` bytes (0 counts as 1), or nothing: out of memory, and refusal() says what failed.
+  std::optional<BlockId> allocate(Bytes requested);
+  void free(BlockId block);
+
+  Address address(BlockId block) const;
+  Bytes allocated() const;           ///< bytes in live blocks, as torch.cuda.memory_allocated()
+  Bytes reserved() const;            ///< bytes in segments, as torch.cuda.memory_reserved()
+  Bytes peak_allocated() const;      ///< since reset_peaks()
+  Bytes peak_reserved() const;
+  void reset_peaks();
+  std::uint64_t retries() const;     ///< times that cached segments were given back to satisfy a request
+  const Refusal& refusal() const;
+
+  /// Segments in address order, for the segment view and for explaining a failure.
+  std::vector<SegmentView> segments() const;
+  /// Appends the whole state (segments and blocks, free and used, by address, then the source's own).
+  void append_state(std::vector<std::uint64_t>& state) const;
+};
+
+}  // namespace whatfits
