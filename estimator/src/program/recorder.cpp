@@ -1,0 +1,83 @@
+#include "program/recorder.h"
+
+namespace whatfits {
+
+StorageId Recorder::alloc(Bytes bytes, OpKind op) {
+  const auto id = static_cast<StorageId>(program.storages.size());
+  StorageInfo info;
+  info.bytes = bytes;
+  info.layer = layer_;
+  info.op = op;
+  info.phase = phase_;
+  program.storages.push_back(info);
+  push(EventKind::alloc, id);
+  return id;
+}
+
+void Recorder::free(StorageId storage) { push(EventKind::free, storage); }
+
+TensorId Recorder::tensor(const TensorInfo& info) {
+  program.tensors.push_back(info);
+  return static_cast<TensorId>(program.tensors.size() - 1);
+}
+
+void Recorder::op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
+                  std::initializer_list<TensorId> scratch) {
+  info.layer = layer_;
+  info.first = static_cast<std::uint32_t>(program.operands.size());
+  info.inputs = static_cast<std::uint16_t>(inputs.size());
+  info.outputs = static_cast<std::uint16_t>(outputs.size());
+  info.scratch = static_cast<std::uint16_t>(scratch.size());
+  for (const auto& list : {inputs, outputs, scratch}) program.operands.insert(program.operands.end(), list);
+  program.ops.push_back(info);
+  push(EventKind::op, static_cast<std::uint32_t>(program.ops.size() - 1));
+}
+
+void Recorder::op(OpInfo info, const std::vector<TensorId>& operands) {
+  info.layer = layer_;
+  info.first = static_cast<std::uint32_t>(program.operands.size());
+  program.operands.insert(program.operands.end(), operands.begin(), operands.end());
+  program.ops.push_back(info);
+  push(EventKind::op, static_cast<std::uint32_t>(program.ops.size() - 1));
+}
+
+void Recorder::phase(Phase phase) {
+  phase_ = phase;
+  push(EventKind::phase, static_cast<std::uint32_t>(phase));
+}
+
+void Recorder::layer(std::int16_t layer) {
+  if (layer == layer_) return;
+  layer_ = layer;
+  push(EventKind::layer, static_cast<std::uint16_t>(layer));
+}
+
+std::uint32_t Recorder::label(std::string_view text) {
+  const auto [at, fresh] = label_index_.try_emplace(std::string(text), static_cast<std::uint32_t>(program.labels.size()));
+  if (fresh) program.labels.emplace_back(text);
+  return at->second;
+}
+
+void Recorder::finish() {
+  // Born in step 1 and freed in step 2: in every later step the counterpart, born in the step before, is freed instead. Counterparts
+  // stand in the same order among what a step leaves behind.
+  const std::size_t n = program.storages.size();
+  enum : std::uint8_t { setup, first, second };
+  std::vector<std::uint8_t> born(n, setup);
+  std::vector<std::uint8_t> freed_in_second(n, 0);
+  std::vector<StorageId> left_by_second;
+  for (std::size_t i = program.setup_end; i < program.events.size(); ++i) {
+    const Event& e = program.events[i];
+    if (e.kind == EventKind::alloc) born[e.index] = i < program.first_end ? first : second;
+    if (e.kind == EventKind::free && i >= program.first_end) freed_in_second[e.index] = 1;
+  }
+  std::vector<StorageId> taken_over;
+  for (StorageId id = 0; id < n; ++id) {
+    if (born[id] == first && freed_in_second[id]) taken_over.push_back(id);
+    if (born[id] == second && !freed_in_second[id]) left_by_second.push_back(id);
+  }
+  const std::size_t pairs = taken_over.size() < left_by_second.size() ? taken_over.size() : left_by_second.size();
+  for (std::size_t i = 0; i < pairs; ++i) program.carries.push_back({taken_over[i], left_by_second[i]});
+}
+
+}  // namespace whatfits

@@ -1,0 +1,49 @@
+// Writes a Program down while the training script runs.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "whatfits/program.h"
+
+namespace whatfits {
+
+class Recorder {
+ public:
+  Program program;
+
+  /// A storage of `bytes`, asked for by the operator at work. Its tensor follows with tensor().
+  StorageId alloc(Bytes bytes, OpKind op);
+  void free(StorageId storage);
+  TensorId tensor(const TensorInfo& info);
+  /// Runs a kernel. Operands are inputs, outputs, scratch, in this order.
+  void op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
+          std::initializer_list<TensorId> scratch = {});
+  void op(OpInfo info, const std::vector<TensorId>& operands);
+
+  void reading(Reading reading) { push(EventKind::reading, static_cast<std::uint32_t>(reading)); }
+  void phase(Phase phase);
+  Phase phase() const { return phase_; }
+  void layer(std::int16_t layer);
+  std::int16_t layer() const { return layer_; }
+
+  std::uint32_t label(std::string_view text);
+  StorageInfo& storage(StorageId id) { return program.storages[id]; }
+
+  void end_setup() { program.setup_end = program.events.size(); }
+  void end_first_step() { program.first_end = program.events.size(); }
+  /// Call after the second step: finds what a repeated step takes over from the one before it.
+  void finish();
+
+ private:
+  void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
+  Phase phase_ = Phase::warmup;
+  std::int16_t layer_ = kNoLayer;
+  std::unordered_map<std::string, std::uint32_t> label_index_;
+};
+
+}  // namespace whatfits

@@ -1,0 +1,49 @@
+#include "torch/checkpoint.h"
+
+#include "torch/autocast.h"
+
+namespace whatfits::torch {
+
+Ref<CheckpointPlace> CheckpointFrame::pack() {
+  Ref<CheckpointPlace> place(new CheckpointPlace(*this, places.size()));
+  places.push_back(place.get());
+  return place;
+}
+
+void CheckpointFrame::refill(Torch& torch, const Tensor& saved) {
+  if (torch.stopped) return;
+  StorageInfo& storage = torch.recorder.storage(saved->storage->id);
+  if (storage.category == Category::temporaries) storage.category = Category::activations;
+  if (CheckpointPlace* place = places[filled]) place->value = detach(saved);
+  if (++filled == places.size()) torch.stopped = true;
+}
+
+void CheckpointFrame::recompute(Torch& torch) {
+  const std::int16_t layer = torch.recorder.layer();
+  {
+    const With filling(torch.recomputing, this);
+    const With grad(torch.grad_enabled, true);
+    const AutocastScope autocast(torch, autocast_enabled, autocast_dtype);
+    run(input);
+  }
+  torch.stopped = false;
+  recomputed = true;
+  torch.recorder.layer(layer);
+}
+
+Tensor CheckpointPlace::unpack() {
+  if (!frame->recomputed) frame->recompute(frame->input.torch());
+  return std::move(value);
+}
+
+Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run) {
+  if (!x) return {};
+  Torch& torch = x.torch();
+  const Ref<CheckpointFrame> frame(new CheckpointFrame(std::move(run), x));
+  frame->autocast_enabled = torch.autocast.enabled;
+  frame->autocast_dtype = torch.autocast.dtype;
+  const With packing(torch.packing, frame.get());
+  return frame->run(x);
+}
+
+}  // namespace whatfits::torch

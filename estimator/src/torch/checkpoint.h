@@ -1,0 +1,49 @@
+// torch.utils.checkpoint with use_reentrant=False: a block keeps its input only, and runs again when backward needs the rest.
+//
+// Source: torch/utils/checkpoint.py of PyTorch 2.6 (_CheckpointFrame, _checkpoint_hook, _recomputation_hook), early stop on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "torch/ref.h"
+#include "torch/tensor.h"
+#include "torch/torch.h"
+
+namespace whatfits::torch {
+
+struct CheckpointPlace;
+
+/// One call under a checkpoint. Alive as long as a saved tensor of its graph is.
+struct CheckpointFrame {
+  CheckpointFrame(std::function<Tensor(const Tensor&)> run_, Tensor input_) : run(std::move(run_)), input(std::move(input_)) {}
+  std::uint32_t refs = 0;
+  std::function<Tensor(const Tensor&)> run;
+  Tensor input;
+  bool autocast_enabled = false;
+  DType autocast_dtype = DType::bfloat16;
+  std::vector<CheckpointPlace*> places;   ///< in the order in which forward saved; null once let go
+  std::size_t filled = 0;
+  bool recomputed = false;
+
+  Ref<CheckpointPlace> pack();
+  void refill(Torch& torch, const Tensor& saved);
+  void recompute(Torch& torch);
+};
+
+/// Where a saved tensor will be once the block has run again.
+struct CheckpointPlace {
+  CheckpointPlace(CheckpointFrame& frame_, std::size_t index_) : frame(&frame_), index(index_) {}
+  ~CheckpointPlace() { frame->places[index] = nullptr; }
+  std::uint32_t refs = 0;
+  Ref<CheckpointFrame> frame;
+  std::size_t index;
+  Tensor value;
+  /// Runs the block again if it has not been. The value is given away: it lives as long as the caller needs it.
+  Tensor unpack();
+};
+
+Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run);
+
+}  // namespace whatfits::torch

@@ -1,0 +1,118 @@
+// Other looks at the same memory. They cost nothing, but backward passes through them, and there a layout may force a copy.
+#include "torch/autograd.h"
+#include "torch/ops.h"
+
+namespace whatfits::torch {
+
+namespace {
+
+/// view, and the view at the end of a product (UnsafeViewBackward0).
+struct ViewBackward final : Node {
+  using Node::Node;
+  Shape shape;
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(reshape(grads[0], shape)); }
+};
+
+struct TransposeBackward final : Node {
+  using Node::Node;
+  int a = 0;
+  int b = 0;
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(transpose(grads[0], a, b)); }
+};
+
+struct CloneBackward final : Node {
+  using Node::Node;
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(grads[0]); }
+};
+
+struct SplitBackward final : Node {
+  using Node::Node;
+  int dim = 0;
+  Shape shape;
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      if (!grads[i]) grads[i] = full(torch, outputs[i].shape, outputs[i].dtype, 0);
+    }
+    Tensor whole = torch.empty(OpKind::cat, shape, grads[0].dtype());
+    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()}, {whole.id()});
+    out.push_back(std::move(whole));
+  }
+};
+
+Tensor copy_to(const Tensor& x, const Strides& strides) {
+  Torch& torch = x.torch();
+  const auto node = make_node<CloneBackward>(torch, {&x});
+  Tensor out = torch.empty_strided(OpKind::copy, x.shape(), strides, x.dtype());
+  torch.recorder.op({.kind = OpKind::copy}, {x.id()}, {out.id()});
+  return attach(std::move(out), node);
+}
+
+}  // namespace
+
+Tensor view(const Tensor& x, const Shape& shape) {
+  if (!x) return {};
+  Strides strides{};
+  if (!view_strides(x.shape(), x->strides, shape, strides)) return {};
+  const auto node = make_node<ViewBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  return attach(alias(x, shape, strides, x->offset), node);
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  if (!x) return {};
+  Strides strides{};
+  if (view_strides(x.shape(), x->strides, shape, strides)) return view(x, shape);
+  return view(copy_to(x, contiguous_strides(x.shape())), shape);
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  if (!x) return {};
+  const auto node = make_node<TransposeBackward>(x.torch(), {&x});
+  if (node) {
+    node->a = a;
+    node->b = b;
+  }
+  Shape shape = x.shape();
+  Strides strides = x->strides;
+  std::swap(shape[a], shape[b]);
+  std::swap(strides[static_cast<std::size_t>(a)], strides[static_cast<std::size_t>(b)]);
+  return attach(alias(x, shape, strides, x->offset), node);
+}
+
+Tensor t(const Tensor& x) { return transpose(x, 0, 1); }
+
+Tensor contiguous(const Tensor& x) {
+  if (!x || x.is_contiguous()) return x;
+  return copy_to(x, contiguous_strides(x.shape()));
+}
+
+Tensor clone(const Tensor& x) {
+  if (!x) return {};
+  return copy_to(x, like_strides(x.shape(), x->strides));
+}
+
+Tensor slice(const Tensor& x, int dim, Dim length) {
+  if (!x) return {};
+  Shape shape = x.shape();
+  shape[dim] = length;
+  return alias(x, shape, x->strides, x->offset);
+}
+
+std::array<Tensor, 3> split3(const Tensor& x, int dim) {
+  if (!x) return {};
+  const auto node = make_node<SplitBackward>(x.torch(), {&x});
+  Shape part = x.shape();
+  part[dim].size /= 3;
+  if (node) {
+    node->dim = dim;
+    node->shape = x.shape();
+  }
+  std::array<Tensor, 3> parts;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::int64_t offset = x->offset + static_cast<std::int64_t>(i) * part[dim].size * x->strides[static_cast<std::size_t>(dim)];
+    parts[i] = attach(alias(x, part, x->strides, offset), node);
+  }
+  return parts;
+}
+
+}  // namespace whatfits::torch

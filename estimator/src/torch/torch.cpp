@@ -1,0 +1,83 @@
+#include "torch/torch.h"
+
+#include "torch/autograd.h"
+
+namespace whatfits::torch {
+
+Tensor Torch::register_tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, DType dtype) {
+  TensorInfo info;
+  info.storage = storage->id;
+  info.dtype = dtype;
+  info.rank = static_cast<std::uint8_t>(shape.rank);
+  info.dims = shape.dims;
+  info.strides = strides;
+  Ref<TensorImpl> impl(new TensorImpl);
+  impl->dtype = dtype;
+  impl->shape = shape;
+  impl->strides = strides;
+  impl->storage = std::move(storage);
+  impl->id = recorder.tensor(info);
+  return Tensor(std::move(impl));
+}
+
+Tensor Torch::empty(OpKind op, const Shape& shape, DType dtype) { return empty_strided(op, shape, contiguous_strides(shape), dtype); }
+
+Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& strides, DType dtype) {
+  const Bytes bytes = static_cast<Bytes>(shape.elements()) * size_of(dtype);
+  Ref<StorageImpl> storage(new StorageImpl(*this, recorder.alloc(bytes, op)));
+  Tensor t = register_tensor(std::move(storage), shape, strides, dtype);
+  StorageInfo& info = recorder.storage(t->storage->id);
+  info.tensor = t.id();
+  // Score-shaped and vocabulary-shaped tensors are what people look for in a ledger, whoever made them.
+  Letters all = 0;
+  for (int i = 0; i < shape.rank; ++i) all += shape[i].letters;
+  if (all != 0) {
+    const int tokens = letters::exponent(all, 1);
+    if (tokens >= 2) info.category = Category::attention;
+    if (tokens >= 1 && letters::exponent(all, 4) >= 1) info.category = Category::logits;
+  }
+  return t;
+}
+
+Tensor Torch::scratch(OpKind op, Bytes bytes) { return empty(op, {Dim{static_cast<std::int64_t>(bytes)}}, DType::boolean); }
+
+void Torch::need_blas_workspace() {
+  Tensor& workspace = workspaces_[static_cast<int>(thread)];
+  if (workspace) return;
+  // PyTorch 2.6, parseChosenWorkspaceSize: ":4096:2:16:8" is 2 * 4096 KiB + 8 * 16 KiB, ":4096:8" on compute capability 9.0.
+  const Bytes bytes = device.compute_capability == 90 ? 8 * 4096 * KiB : (2 * 4096 + 8 * 16) * KiB;
+  workspace = scratch(OpKind::mm, bytes);
+  workspace.named(thread == Thread::main ? "cuBLAS workspace" : "cuBLAS workspace of the backward thread", Category::workspaces);
+}
+
+Tensor alias(const Tensor& t, const Shape& shape, const Strides& strides, std::int64_t offset) {
+  TensorInfo info;
+  info.storage = t->storage->id;
+  info.dtype = t.dtype();
+  info.rank = static_cast<std::uint8_t>(shape.rank);
+  info.offset = offset;
+  info.dims = shape.dims;
+  info.strides = strides;
+  Ref<TensorImpl> impl(new TensorImpl);
+  impl->dtype = t.dtype();
+  impl->shape = shape;
+  impl->strides = strides;
+  impl->offset = offset;
+  impl->storage = t->storage;
+  impl->base = t->base ? t->base : t.impl();
+  impl->id = t.torch().recorder.tensor(info);
+  return Tensor(std::move(impl));
+}
+
+Tensor detach(const Tensor& t) {
+  Ref<TensorImpl> impl(new TensorImpl);
+  impl->dtype = t.dtype();
+  impl->shape = t.shape();
+  impl->strides = t->strides;
+  impl->offset = t->offset;
+  impl->storage = t->storage;
+  impl->id = t.id();
+  return Tensor(std::move(impl));
+}
+
+}  // namespace whatfits::torch
