@@ -1,0 +1,167 @@
+#include "torch/kernel_sizes.h"
+
+namespace whatfits::torch {
+namespace {
+
+using Int = std::int64_t;
+
+constexpr Int min(Int a, Int b) { return a < b ? a : b; }
+constexpr Int max(Int a, Int b) { return a > b ? a : b; }
+constexpr Int ceil_div(Int a, Int b) { return (a + b - 1) / b; }
+constexpr Int floor_power_of_two(Int n) {
+  Int p = 1;
+  while (p * 2 <= n) p *= 2;
+  return p;
+}
+
+constexpr Int threads_per_multiprocessor(int compute_capability) {
+  switch (compute_capability) {
+    case 75:
+      return 1024;
+    case 86:
+    case 87:
+    case 89:
+      return 1536;
+    default:
+      return compute_capability >= 110 ? 1536 : 2048;
+  }
+}
+
+// ---- sums
+
+constexpr Int fp32_bytes = 4;
+constexpr Int max_threads = 512;
+constexpr Int warp = 32;
+constexpr Int vector_loads = 4;
+
+/// Each of `outputs` results sums `inputs` elements.
+struct Shape {
+  Int outputs;
+  Int inputs;
+  bool inputs_adjacent;  ///< the elements of one sum lie side by side
+  bool one_dimension;    ///< a single sum over everything
+};
+
+Int output_vector(Int outputs) {
+  Int vector = vector_loads;
+  while (outputs % vector) vector /= 2;
+  return vector;
+}
+
+ReductionLaunch reduction_launch(const Shape& shape, Multiprocessors card) {
+  // A thread loads 4 neighbours at once, of one sum (only in the one-dimensional case) or of up to 4 sums.
+  const Int vector = shape.inputs_adjacent ? 1 : output_vector(shape.outputs);
+  Int wide = shape.inputs_adjacent ? shape.inputs : shape.outputs / vector;
+  if (shape.one_dimension && wide > 128) wide /= vector_loads;
+  const Int high = shape.inputs_adjacent ? shape.outputs : shape.inputs;
+
+  // The block is as wide as its fastest dimension allows, at first up to a warp.
+  const Int threads = max_threads / vector;
+  const Int widest = floor_power_of_two(min(wide, threads));
+  const Int highest = floor_power_of_two(min(high, threads));
+  const Int height = min(highest, threads / min(widest, warp));
+  const Int width = min(widest, threads / height);
+
+  // Its rows share each sum if that leaves a thread enough to do, otherwise they serve different sums.
+  const Int inputs_step = shape.inputs_adjacent ? width : 1;
+  const Int outputs_step = shape.inputs_adjacent ? 1 : width;
+  const Int alone = ceil_div(shape.inputs, inputs_step);
+  if (alone < height * 16 && alone < 256) return {};
+  const Int per_thread = ceil_div(shape.inputs, inputs_step * height);
+
+  // Several blocks share each sum if its work is long and the card has room for more blocks.
+  const Int blocks = ceil_div(shape.outputs / vector, outputs_step);
+  const Int room = card.count * (threads_per_multiprocessor(card.compute_capability) / (width * height));
+  if (per_thread < 256 || blocks > room) return {};
+  const Int share = max(min(ceil_div(room, blocks), ceil_div(per_thread, 16)), ceil_div(per_thread, 256));
+  if (share <= 1) return {};
+  const Int stored = shape.outputs * share * (shape.inputs_adjacent ? 1 : width * vector);
+  return {static_cast<Bytes>(fp32_bytes * stored), static_cast<Bytes>(4 * blocks)};
+}
+
+/// Launches for `shape`, halved along its longest dimension until offsets in bytes fit 31 bits, first half first.
+void add_launches(Reduction& reduction, const Shape& shape, Int element_bytes, Multiprocessors card) {
+  constexpr Int most = 2'147'483'647;
+  const Int elements = shape.outputs * shape.inputs;
+  if (1 + (elements - 1) * element_bytes <= most) {
+    if (reduction.launches < Reduction::max_launches) reduction.launch[reduction.launches++] = reduction_launch(shape, card);
+    return;
+  }
+  const bool halve_outputs = shape.inputs_adjacent && shape.outputs > 1;
+  Shape first = shape;
+  Shape second = shape;
+  Int Shape::*const halved = halve_outputs ? &Shape::outputs : &Shape::inputs;
+  first.*halved = shape.*halved / 2;
+  second.*halved = shape.*halved - first.*halved;
+  add_launches(reduction, first, element_bytes, card);
+  add_launches(reduction, second, element_bytes, card);
+}
+
+Reduction reduce(const Shape& shape, Bytes element_bytes, Multiprocessors card) {
+  Reduction reduction;
+  add_launches(reduction, shape, static_cast<Int>(element_bytes), card);
+  if (reduction.launches > 1 && element_bytes < fp32_bytes) reduction.carry = static_cast<Bytes>(fp32_bytes * shape.outputs);
+  return reduction;
+}
+
+// ---- embedding
+
+/// cub lays its arrays out in one allocation: each rounded up to 256 bytes, and room to align the first.
+constexpr Bytes cub_round(Int bytes) { return round_up(static_cast<Bytes>(bytes), 256); }
+constexpr Bytes cub_slack = 255;
+
+/// Items per block of the onesweep radix sort, by the policy that cub picks for 8-byte keys with 8-byte values.
+constexpr Int sort_tile(int compute_capability) {
+  if (compute_capability >= 90) return 4608;
+  return compute_capability >= 80 ? 3840 : 2816;
+}
+
+Bytes sort_scratch(Int n, int compute_capability) {
+  constexpr Int digits = 256;
+  constexpr Int passes = 8;
+  const Int tile = sort_tile(compute_capability);
+  const Int portion = ((Int{1} << 28) - 1) / tile * tile;
+  const Int portions = ceil_div(n, portion);
+  const Int blocks = ceil_div(min(n, portion), tile);
+  return cub_round(portions * passes * digits * 8) + cub_round(blocks * digits * 4) + 2 * cub_round(n * 8) +
+         cub_round(portions * passes * 4) + cub_slack;
+}
+
+/// States of the blocks that look back at their predecessors, a warp's worth more than there are blocks.
+Bytes look_back_scratch(Int n, Int tile, Int state_bytes) { return cub_round((ceil_div(n, tile) + warp) * state_bytes) + cub_slack; }
+
+}  // namespace
+
+Reduction column_sum(std::int64_t rows, std::int64_t cols, Bytes element_bytes, Multiprocessors card) {
+  if (cols == 1) return full_sum(rows, element_bytes, card);
+  return reduce({cols, rows, false, false}, element_bytes, card);
+}
+
+Reduction row_sum(std::int64_t rows, std::int64_t cols, Bytes element_bytes, Multiprocessors card) {
+  if (rows == 1) return full_sum(cols, element_bytes, card);
+  return reduce({rows, cols, true, false}, element_bytes, card);
+}
+
+Reduction full_sum(std::int64_t n, Bytes element_bytes, Multiprocessors card) { return reduce({1, n, true, true}, element_bytes, card); }
+
+EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, std::int64_t cols, Bytes element_bytes,
+                                     int compute_capability) {
+  constexpr Int sorting_threshold = 3072;
+  constexpr Int rows_per_partial = 10;
+  EmbeddingBackward sizes;
+  sizes.table_gradient = static_cast<Bytes>(table_rows * cols) * element_bytes;
+  sizes.sorted = n > sorting_threshold;
+  if (!sizes.sorted) return sizes;
+  const Int segments = min(n, table_rows);
+  const Int partials = n / rows_per_partial + segments;
+  sizes.indices_bytes = static_cast<Bytes>(8 * n);
+  sizes.sort_scratch = sort_scratch(n, compute_capability);
+  sizes.unique_scratch = look_back_scratch(n, compute_capability >= 90 ? 4480 : 320, 8);
+  sizes.segment_bytes = static_cast<Bytes>(8 * segments);
+  sizes.scan_scratch = look_back_scratch(segments, 896, 16);
+  sizes.partial_offsets = static_cast<Bytes>(8 * partials);
+  sizes.partial_sums = static_cast<Bytes>(fp32_bytes * partials * cols);
+  return sizes;
+}
+
+}  // namespace whatfits::torch
