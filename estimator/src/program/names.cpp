@@ -7,6 +7,7 @@ Bytes size_of(DType dtype) {
     case DType::float32: return 4;
     case DType::bfloat16:
     case DType::float16: return 2;
+    case DType::float64:
     case DType::int64: return 8;
     case DType::boolean: return 1;
   }
@@ -14,7 +15,7 @@ Bytes size_of(DType dtype) {
 }
 
 std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[] = {"float32", "bfloat16", "float16", "int64", "bool"};
+  constexpr std::string_view names[] = {"float32", "bfloat16", "float16", "float64", "int64", "bool"};
   return names[static_cast<int>(dtype)];
 }
 

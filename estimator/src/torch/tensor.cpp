@@ -28,7 +28,10 @@ bool operator==(const Shape& a, const Shape& b) {
 }
 
 Torch& Tensor::torch() const { return impl_->storage->torch; }
-const Shape& Tensor::shape() const { return impl_->shape; }
+const Shape& Tensor::shape() const {
+  static const Shape undefined;
+  return impl_ ? impl_->shape : undefined;
+}
 std::int64_t Tensor::stride(int i) const { return impl_->strides[static_cast<std::size_t>(i < 0 ? rank() + i : i)]; }
 DType Tensor::dtype() const { return impl_->dtype; }
 TensorId Tensor::id() const { return impl_->id; }

@@ -64,7 +64,7 @@ class Tensor {
   bool requires_grad() const;
   bool is_contiguous() const;
 
-  /// Words for the ledger. They go to the storage, so a view must not be named.
+  /// Words for the ledger; they go to the storage. Of an undefined tensor: nothing.
   const Tensor& named(std::string_view label) const;
   const Tensor& named(std::string_view label, Category category) const;
 
@@ -104,7 +104,7 @@ bool view_strides(const Shape& shape, const Strides& strides, const Shape& wante
 Strides like_strides(const Shape& shape, const Strides& strides);
 
 /// CPython drops a call's names in the order in which they first appear in the function's text, C++ last to first. Declare one after
-/// the names, listing them in Python's order.
+/// the names, listing them in Python's order; leave out a name that the function returns (the compiler may make it the result itself).
 class Frame {
  public:
   Frame(std::initializer_list<Tensor*> names) {

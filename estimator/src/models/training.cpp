@@ -1,0 +1,114 @@
+#include "models/training.h"
+
+#include "models/gpt2_from_scratch.h"
+#include "torch/autocast.h"
+#include "torch/autograd.h"
+#include "torch/ops.h"
+#include "torch/optim.h"
+
+namespace whatfits {
+
+using torch::Tensor;
+using torch::Torch;
+
+namespace {
+
+/// w = torch.randn(n, n, device="cuda"); w @ w; del w
+void warmup(Torch& torch, std::int64_t n) {
+  if (n == 0) return;
+  Tensor w = torch.empty(OpKind::randn, {Dim{n}, Dim{n}}, DType::float32);
+  w.named("warm-up matrix");
+  torch.recorder.op({.kind = OpKind::randn}, {}, {w.id()});
+  torch::mm(w, w).named("warm-up product");
+}
+
+struct Training {
+  Torch& torch;
+  const Config& config;
+  Gpt2FromScratch& model;
+  torch::OptimizerState& optimizer;
+  torch::GradScaler scaler{torch};
+  const bool amp = config.precision == Precision::amp_bf16 || config.precision == Precision::amp_fp16;
+  const bool scaling = config.precision == Precision::amp_fp16;
+  const DType amp_dtype = scaling ? DType::float16 : DType::bfloat16;
+
+  void phase(Phase phase) const { torch.recorder.phase(phase); }
+  void reading(Reading reading) const { torch.recorder.reading(reading); }
+
+  /// One optimizer step as a function: its names go when it returns.
+  void step() {
+    Tensor x, logits, loss;
+    const torch::Frame frame{&x, &logits, &loss};
+    for (std::int64_t micro = 0; micro < config.grad_accumulation; ++micro) {
+      phase(Phase::forward);
+      x = torch::randint(torch, {Dim{config.batch, letters::B}, Dim{config.seq_len, letters::T}});
+      x.named("token ids", Category::inputs);
+      {
+        const torch::AutocastScope autocast(torch, amp, amp_dtype);
+        Gpt2FromScratch::Output out = model.forward(x, x);
+        logits = std::move(out.logits);
+        loss = std::move(out.loss);
+      }
+      if (config.grad_accumulation > 1) {
+        loss = torch::div(loss, static_cast<double>(config.grad_accumulation));
+        loss.named("loss, divided by the micro-batches");
+      }
+      reading(Reading::after_forward);
+      phase(Phase::backward);
+      torch::backward(scaling ? scaler.scale(loss) : loss);
+      reading(Reading::after_backward);
+    }
+    if (scaling) {
+      phase(Phase::optimizer_step);
+      scaler.unscale(model.parameters());
+    }
+    if (config.clip_grad_norm) {
+      phase(Phase::clip);
+      torch::clip_grad_norm(torch, model.parameters());
+    }
+    phase(Phase::optimizer_step);
+    optimizer.step();
+    if (scaling) scaler.update();
+    reading(Reading::after_optimizer_step);
+    phase(Phase::zero_grad);
+    optimizer.zero_grad(config.zero_grad);
+    reading(Reading::after_zero_grad);
+  }
+};
+
+}  // namespace
+
+Program record(const Config& config) {
+  Recorder recorder;
+  recorder.label("");
+  recorder.program.letter_values = {config.batch,        config.seq_len,          config.model.n_embd,
+                                    config.model.n_head, config.model.vocab_size, config.model.n_positions};
+  Program program;
+  {
+    Torch torch(recorder, {config.device.compute_capability, config.device.sm_count});
+    recorder.phase(Phase::warmup);
+    warmup(torch, config.script.warmup_matmul);
+    recorder.reading(Reading::after_warmup);
+    recorder.phase(Phase::model);
+    Gpt2FromScratch model(torch, config);
+    recorder.reading(Reading::after_model);
+    recorder.phase(Phase::optimizer);
+    torch::OptimizerState optimizer(torch, config.optimizer, model.parameters());
+    recorder.reading(Reading::after_optimizer);
+    recorder.end_setup();
+
+    Training training{torch, config, model, optimizer};
+    for (int step = 0; step < 2; ++step) {
+      recorder.reading(Reading::before);
+      training.step();
+      recorder.reading(Reading::end_of_step);
+      if (step == 0) recorder.end_first_step();
+    }
+    recorder.finish();
+    // What still lives dies with these names; that is no part of the run.
+    program = std::move(recorder.program);
+  }
+  return program;
+}
+
+}  // namespace whatfits

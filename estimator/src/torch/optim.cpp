@@ -1,0 +1,212 @@
+#include "torch/optim.h"
+
+#include "torch/ops.h"
+#include "torch/reduce.h"
+
+namespace whatfits::torch {
+
+namespace {
+
+/// A tensor of the optimizer that looks like the parameter and lives as long as the optimizer.
+Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
+  Torch& torch = parameter.torch();
+  Tensor state = torch.empty_strided(op, parameter.shape(), parameter->strides, parameter.dtype());
+  const Program& program = torch.recorder.program;
+  const StorageInfo& of = program.storages[parameter->storage->id];
+  state.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
+  torch.recorder.storage(state->storage->id).layer = of.layer;
+  torch.recorder.op({.kind = OpKind::fill}, {}, {state.id()});
+  return state;
+}
+
+Tensor scalar(Torch& torch, OpKind kind, DType dtype, const char* label) {
+  Tensor s = torch.empty(kind, {}, dtype);
+  s.named(label);
+  torch.recorder.op({.kind = kind}, {}, {s.id()});
+  return s;
+}
+
+}  // namespace
+
+OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters)
+    : torch_(torch), kind_(kind), parameters_(parameters) {}
+
+void OptimizerState::step() {
+  switch (kind_) {
+    case Optimizer::adamw: return adamw_foreach();
+    case Optimizer::adamw_fused: return adamw_fused();
+    case Optimizer::adamw_for_loop: return adamw_for_loop();
+    case Optimizer::sgd: return sgd(false);
+    case Optimizer::sgd_momentum: return sgd(true);
+  }
+}
+
+void OptimizerState::make_adam_state(bool step_on_device) {
+  if (!exp_avg_.empty()) return;
+  for (const Tensor& p : parameters_) {
+    if (step_on_device) {
+      steps_.push_back(scalar(torch_, OpKind::fill, DType::float32, "step"));
+      steps_.back().named("step", Category::optimizer_state);
+    }
+    exp_avg_.push_back(state_like(p, OpKind::adamw, "exp_avg"));
+    exp_avg_sq_.push_back(state_like(p, OpKind::adamw, "exp_avg_sq"));
+  }
+}
+
+void OptimizerState::update(OpKind kind, const Tensor& parameter, std::size_t i, std::initializer_list<TensorId> scratch) {
+  if (exp_avg_sq_.empty()) {
+    torch_.recorder.op({.kind = kind}, {parameter->grad.id(), exp_avg_[i].id()}, {parameter.id()}, scratch);
+  } else {
+    torch_.recorder.op({.kind = kind}, {parameter->grad.id(), exp_avg_[i].id(), exp_avg_sq_[i].id()}, {parameter.id()}, scratch);
+  }
+}
+
+void OptimizerState::adamw_foreach() {
+  make_adam_state(false);
+  // torch._foreach_sqrt makes the denominators of all parameters at once; the list is dropped last to first.
+  std::vector<Tensor> denominators;
+  for (const Tensor& p : parameters_) {
+    denominators.push_back(torch_.empty_strided(OpKind::adamw, p.shape(), p->strides, p.dtype()));
+    denominators.back().named("square roots of exp_avg_sq");
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) update(OpKind::adamw, parameters_[i], i, {denominators[i].id()});
+  while (!denominators.empty()) denominators.pop_back();
+}
+
+void OptimizerState::adamw_fused() {
+  make_adam_state(true);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) update(OpKind::adamw_fused, parameters_[i], i);
+}
+
+void OptimizerState::adamw_for_loop() {
+  make_adam_state(false);
+  // denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps): the name is bound again only when the next one is made.
+  Tensor denom;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = parameters_[i];
+    Tensor root = torch_.empty_strided(OpKind::sqrt, p.shape(), p->strides, p.dtype());
+    root.named("square root of exp_avg_sq");
+    torch_.recorder.op({.kind = OpKind::sqrt}, {exp_avg_sq_[i].id()}, {root.id()});
+    Tensor quotient = torch_.empty_strided(OpKind::div, p.shape(), p->strides, p.dtype());
+    quotient.named("AdamW's denominator");
+    torch_.recorder.op({.kind = OpKind::div_scalar, .scalar = 1}, {root.id()}, {quotient.id()});
+    root.reset();
+    update(OpKind::adamw, p, i, {quotient.id()});
+    denom = std::move(quotient);
+  }
+}
+
+void OptimizerState::sgd(bool momentum) {
+  const bool first = momentum && exp_avg_.empty();
+  for (const Tensor& p : parameters_) {
+    if (!first) break;
+    exp_avg_.push_back(state_like(p, OpKind::sgd_momentum, "momentum buffer"));
+    torch_.recorder.op({.kind = OpKind::copy}, {p->grad.id()}, {exp_avg_.back().id()});
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = parameters_[i];
+    if (momentum) {
+      update(OpKind::sgd_momentum, p, i);
+    } else {
+      torch_.recorder.op({.kind = OpKind::sgd}, {p->grad.id()}, {p.id()});
+    }
+  }
+}
+
+void OptimizerState::zero_grad(ZeroGrad how) {
+  for (const Tensor& p : parameters_) {
+    if (!p->grad) continue;
+    if (how == ZeroGrad::set_to_none) {
+      p->grad.reset();
+    } else {
+      torch_.recorder.op({.kind = OpKind::zero_}, {}, {p->grad.id()});
+    }
+  }
+}
+
+void clip_grad_norm(Torch& torch, const std::vector<Tensor>& parameters) {
+  constexpr OpKind op = OpKind::foreach_norm;
+  Tensor coefficient;
+  Tensor clamped;
+  Tensor total;
+  const Frame frame{&coefficient, &clamped, &total};
+  {
+    std::vector<Tensor> norms;
+    {
+      // One partial norm for each chunk of 65,536 elements of each tensor, padded to the tensor with the most.
+      std::int64_t chunks = 1;
+      for (const Tensor& p : parameters) {
+        const std::int64_t n = (p->grad.elements() + 65535) / 65536;
+        if (n > chunks) chunks = n;
+      }
+      const Tensor partial =
+          torch.scratch(op, static_cast<Bytes>(chunks) * parameters.size() * size_of(DType::float32)).named("partial norms of the gradients");
+      for (const Tensor& p : parameters) {
+        norms.push_back(torch.empty(op, {}, p->grad.dtype()));
+        norms.back().named("norm of a gradient");
+        torch.recorder.op({.kind = op}, {p->grad.id()}, {norms.back().id()}, {partial.id()});
+      }
+    }
+    Tensor stacked = torch.empty(OpKind::stack, {Dim{static_cast<std::int64_t>(norms.size())}}, norms[0].dtype());
+    stacked.named("norms of the gradients");
+    for (const Tensor& norm : norms) torch.recorder.op({.kind = OpKind::stack}, {norm.id()}, {stacked.id()});
+    total = torch.empty(OpKind::vector_norm, {}, stacked.dtype());
+    total.named("norm of all gradients");
+    torch.recorder.op({.kind = OpKind::vector_norm}, {stacked.id()}, {total.id()});
+    stacked.reset();
+    while (!norms.empty()) norms.pop_back();  // CPython drops a list last to first
+  }
+  const auto next = [&](OpKind kind, const Tensor& from, double value) {
+    Tensor s = torch.empty(kind, {}, from.dtype());
+    s.named("clipping coefficient");
+    torch.recorder.op({.kind = kind, .scalar = value}, {from.id()}, {s.id()});
+    return s;
+  };
+  {
+    Tensor shifted = next(OpKind::add, total, 1e-6);
+    Tensor inverse = next(OpKind::reciprocal, shifted, 0);
+    coefficient = next(OpKind::mul_scalar, inverse, 1);
+  }
+  clamped = next(OpKind::clamp, coefficient, 1);
+  for (const Tensor& p : parameters) torch.recorder.op({.kind = OpKind::foreach_mul_}, {clamped.id()}, {p->grad.id()});
+}
+
+Tensor GradScaler::scale(const Tensor& loss) {
+  if (!scale_) {
+    scale_ = full(torch_, {}, DType::float32, 65536).named("loss scale", Category::optimizer_state);
+    growth_tracker_ = full(torch_, {}, DType::float32, 0).named("steps since the loss scale grew", Category::optimizer_state);
+  }
+  return mul(loss, scale_).named("scaled loss");
+}
+
+void GradScaler::unscale(const std::vector<Tensor>& parameters) {
+  // inv_scale = self._scale.double().reciprocal().float()
+  Tensor inverse;
+  {
+    Tensor wide = to(scale_, DType::float64);
+    wide.named("loss scale in float64");
+    Tensor reciprocal = torch_.empty(OpKind::reciprocal, {}, DType::float64);
+    reciprocal.named("inverse loss scale in float64");
+    torch_.recorder.op({.kind = OpKind::reciprocal}, {wide.id()}, {reciprocal.id()});
+    wide.reset();
+    inverse = to(reciprocal, DType::float32);
+    inverse.named("inverse loss scale");
+  }
+  const Tensor found_inf = full(torch_, {}, DType::float32, 0);
+  found_inf.named("infinities found");
+  // Each device works on copies; the copy of found_inf stays until update().
+  found_inf_ = clone(found_inf);
+  found_inf_.named("infinities found on the device", Category::optimizer_state);
+  Tensor inverse_copy = clone(inverse);
+  inverse_copy.named("inverse loss scale on the device");
+  for (const Tensor& p : parameters) torch_.recorder.op({.kind = OpKind::unscale_}, {inverse_copy.id()}, {p->grad.id(), found_inf_.id()});
+  inverse_copy.reset();
+  inverse.reset();
+}
+
+void GradScaler::update() {
+  torch_.recorder.op({.kind = OpKind::update_scale}, {found_inf_.id()}, {scale_.id(), growth_tracker_.id()});
+  found_inf_.reset();
+}
+
+}  // namespace whatfits::torch

@@ -1,0 +1,52 @@
+// torch.optim, gradient clipping and the gradient scaler, as far as memory sees them.
+//
+// Sources: torch/optim/adamw.py, sgd.py, torch/nn/utils/clip_grad.py and torch/amp/grad_scaler.py of PyTorch 2.6.
+#pragma once
+
+#include <vector>
+
+#include "torch/tensor.h"
+#include "torch/torch.h"
+#include "whatfits/config.h"
+
+namespace whatfits::torch {
+
+class OptimizerState {
+ public:
+  OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters);
+  void step();
+  void zero_grad(ZeroGrad how);
+
+ private:
+  void adamw_foreach();
+  void adamw_fused();
+  void adamw_for_loop();
+  void sgd(bool momentum);
+  void make_adam_state(bool step_on_device);
+  void update(OpKind kind, const Tensor& parameter, std::size_t i, std::initializer_list<TensorId> scratch = {});
+
+  Torch& torch_;
+  Optimizer kind_;
+  const std::vector<Tensor>& parameters_;
+  std::vector<Tensor> steps_;         ///< fused only: a counter on the device for each parameter
+  std::vector<Tensor> exp_avg_;       ///< momentum_buffer of SGD
+  std::vector<Tensor> exp_avg_sq_;
+};
+
+/// torch.nn.utils.clip_grad_norm_ with the foreach kernels.
+void clip_grad_norm(Torch& torch, const std::vector<Tensor>& parameters);
+
+/// torch.amp.GradScaler
+class GradScaler {
+ public:
+  explicit GradScaler(Torch& torch) : torch_(torch) {}
+  Tensor scale(const Tensor& loss);
+  void unscale(const std::vector<Tensor>& parameters);
+  void update();
+
+ private:
+  Torch& torch_;
+  Tensor scale_, growth_tracker_, found_inf_;
+};
+
+}  // namespace whatfits::torch
