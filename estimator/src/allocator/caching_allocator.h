@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "allocator/block_table.h"
+#include "allocator/expandable_pool.h"
 #include "allocator/memory_source.h"
 #include "whatfits/bytes.h"
 #include "whatfits/config.h"
@@ -22,41 +24,73 @@ struct BlockView {
 struct SegmentView {
   Address address = 0;
   Bytes size = 0;
-  bool small = false;                ///< of the pool for requests up to 1 MiB
-  std::vector<BlockView> blocks;     ///< in address order; they cover the segment
+  bool small = false;             ///< of the pool for requests up to 1 MiB
+  std::vector<BlockView> blocks;  ///< in address order; they cover the segment
 };
 
 /// What cudaMalloc refused, after everything that could be given back had been.
 struct Refusal {
-  Bytes requested = 0;               ///< the tensor
-  Bytes segment = 0;                 ///< the segment it would have taken
-  Bytes available = 0;               ///< free on the device at that moment
+  Bytes requested = 0;  ///< the tensor
+  Bytes segment = 0;    ///< the segment it would have taken
+  Bytes available = 0;  ///< free on the device at that moment
 };
 
 class CachingAllocator {
  public:
-  using BlockId = std::uint32_t;
+  using BlockId = whatfits::BlockId;
 
+  /// `source` must outlive the allocator.
   /// `total` is the device's whole memory; only expandable segments look at it (their address range is 9/8 of it).
   CachingAllocator(MemorySource& source, const AllocatorConfig& config, Bytes total);
 
-  /// A block of at least `requested` bytes (0 counts as 1), or nothing: out of memory, and refusal() says what failed.
+  /// A block of at least `requested` bytes (0 counts as 1; over 1 EiB is refused unasked), or nothing: out of memory, and refusal() says
+  /// what failed.
   std::optional<BlockId> allocate(Bytes requested);
   void free(BlockId block);
 
   Address address(BlockId block) const;
-  Bytes allocated() const;           ///< bytes in live blocks, as torch.cuda.memory_allocated()
-  Bytes reserved() const;            ///< bytes in segments, as torch.cuda.memory_reserved()
-  Bytes peak_allocated() const;      ///< since reset_peaks()
+  Bytes allocated() const;       ///< bytes in live blocks, as torch.cuda.memory_allocated()
+  Bytes reserved() const;        ///< bytes in segments, as torch.cuda.memory_reserved()
+  Bytes peak_allocated() const;  ///< since reset_peaks()
   Bytes peak_reserved() const;
   void reset_peaks();
-  std::uint64_t retries() const;     ///< times that cached segments were given back to satisfy a request
+  std::uint64_t retries() const;  ///< times that cached segments were given back to satisfy a request
   const Refusal& refusal() const;
 
-  /// Segments in address order, for the segment view and for explaining a failure.
+  /// Segments in address order, for the segment view and for explaining a failure. Of expandable segments each mapped stretch
+  /// counts as one, as in torch.cuda.memory_snapshot().
   std::vector<SegmentView> segments() const;
   /// Appends the whole state (segments and blocks, free and used, by address, then the source's own).
+  /// Equal states answer every later call alike; peaks, retries and block ids are not part of it.
   void append_state(std::vector<std::uint64_t>& state) const;
+
+ private:
+  struct Pool {
+    bool small;
+    FreeList free;
+    ExpandablePool range;  ///< unused without expandable segments
+  };
+
+  Pool& pool(bool small) { return small ? small_ : large_; }
+  FreeList::Index find(const Pool& pool, Bytes size) const;
+  BlockId extend(Pool& pool, Bytes size);
+  void release_cached();
+  void release_free_segments(Pool& pool);
+  BlockId take(Pool& pool, FreeList::Index index, Bytes size);
+  void count_reserved();
+
+  MemorySource* source_;
+  bool expandable_;
+  BlockTable blocks_;
+  Pool large_;
+  Pool small_;
+  std::vector<BlockId> segments_;  // first blocks, by address; without expandable segments
+  Bytes allocated_ = 0;
+  Bytes reserved_ = 0;
+  Bytes peak_allocated_ = 0;
+  Bytes peak_reserved_ = 0;
+  std::uint64_t retries_ = 0;
+  Refusal refusal_;
 };
 
 }  // namespace whatfits

@@ -19,7 +19,12 @@ class MemorySource {
   virtual std::optional<Address> reserve(Bytes bytes) = 0;
   /// Takes back what reserve() gave; `bytes` as asked for then.
   virtual void release(Address address, Bytes bytes) = 0;
-  /// Bytes that could still be reserved, were they in one piece.
+  /// Expandable segments: puts memory behind [address, address + bytes) of an address range that is the caller's own, all of
+  /// it or none. False when the device refuses, or when the source has no way to do it.
+  virtual bool map(Address /*address*/, Bytes /*bytes*/) { return false; }
+  /// Takes back memory that map() gave; any whole units of it.
+  virtual void unmap(Address /*address*/, Bytes /*bytes*/) {}
+  /// Bytes that could still be reserved or mapped, were they in one piece.
   virtual Bytes available() const = 0;
   /// Appends everything that decides what later calls return. Equal states behave equally for ever after.
   virtual void append_state(std::vector<std::uint64_t>& state) const = 0;

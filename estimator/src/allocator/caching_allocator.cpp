@@ -1,0 +1,175 @@
+#include "allocator/caching_allocator.h"
+
+#include <algorithm>
+
+#include "allocator/torch_policy.h"
+
+namespace whatfits {
+
+CachingAllocator::CachingAllocator(MemorySource& source, const AllocatorConfig& config, Bytes total)
+    : source_(&source),
+      expandable_(config.expandable_segments),
+      large_{.small = false, .free = {}, .range = ExpandablePool(false, total)},
+      small_{.small = true, .free = {}, .range = ExpandablePool(true, total)} {}
+
+std::optional<CachingAllocator::BlockId> CachingAllocator::allocate(Bytes requested) {
+  if (requested > torch_policy::max_request) {
+    refusal_ = {.requested = requested, .segment = requested, .available = source_->available()};
+    return std::nullopt;
+  }
+  const Bytes size = torch_policy::block_size(requested);
+  Pool& pool = this->pool(torch_policy::is_small(size));
+  FreeList::Index index = find(pool, size);
+  if (index == FreeList::none) {
+    BlockId block = extend(pool, size);
+    if (block == no_block) {
+      release_cached();
+      ++retries_;
+      block = extend(pool, size);
+    }
+    if (block == no_block) {
+      refusal_ = {.requested = requested, .segment = torch_policy::segment_size(size), .available = source_->available()};
+      return std::nullopt;
+    }
+    index = pool.free.index(blocks_[block]);
+  }
+  return take(pool, index, size);
+}
+
+void CachingAllocator::free(BlockId block) {
+  allocated_ -= blocks_[block].size;
+  insert_free(blocks_, pool(blocks_[block].small).free, block);
+}
+
+FreeList::Index CachingAllocator::find(const Pool& pool, Bytes size) const {
+  if (expandable_) return pool.range.find(blocks_, pool.free, size);
+  const FreeList::Index index = pool.free.fit(size);
+  return index == pool.free.size() ? FreeList::none : index;
+}
+
+/// Asks the source for memory; a listed free block of at least `size` bytes, or no_block.
+BlockId CachingAllocator::extend(Pool& pool, Bytes size) {
+  if (expandable_) {
+    const BlockId block = pool.range.grow(blocks_, pool.free, *source_, size);
+    count_reserved();  // also when it failed: what was mapped on the way stays
+    return block;
+  }
+  const Bytes segment = torch_policy::segment_size(size);
+  const std::optional<Address> address = source_->reserve(segment);
+  if (!address) return no_block;
+  const BlockId block = blocks_.add({.address = *address, .size = segment, .small = pool.small});
+  const auto place = std::lower_bound(segments_.begin(), segments_.end(), *address,
+                                      [this](BlockId id, Address wanted) { return blocks_[id].address < wanted; });
+  segments_.insert(place, block);
+  pool.free.insert(blocks_[block], block);
+  reserved_ += segment;
+  peak_reserved_ = std::max(peak_reserved_, reserved_);
+  return block;
+}
+
+/// Gives back everything that nothing lives in, large pool first: PyTorch's last resort before it gives up.
+void CachingAllocator::release_cached() {
+  for (Pool* pool : {&large_, &small_}) {
+    if (expandable_) {
+      pool->range.unmap_free(blocks_, pool->free, *source_);
+    } else {
+      release_free_segments(*pool);
+    }
+  }
+  if (expandable_) count_reserved();
+}
+
+void CachingAllocator::release_free_segments(Pool& pool) {
+  pool.free.erase_if([this](const FreeList::Entry& entry) {
+    const Block& block = blocks_[entry.id];
+    if (block.previous != no_block || block.next != no_block) return false;
+    std::erase(segments_, entry.id);
+    source_->release(block.address, block.size);
+    reserved_ -= block.size;
+    blocks_.remove(entry.id);
+    return true;
+  });
+}
+
+/// Turns a free block into a used one, keeping its low end if the tail is worth a block of its own.
+BlockId CachingAllocator::take(Pool& pool, FreeList::Index index, Bytes size) {
+  const FreeList::Entry entry = pool.free[index];
+  if (torch_policy::splits(entry.size - size, pool.small, expandable_)) {
+    const BlockId tail = blocks_.split(entry.id, size);
+    pool.free.replace(index, blocks_[tail], tail);
+  } else {
+    pool.free.erase(index);
+  }
+  Block& block = blocks_[entry.id];
+  block.state = BlockState::used;
+  allocated_ += block.size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_);
+  return entry.id;
+}
+
+void CachingAllocator::count_reserved() {
+  reserved_ = large_.range.mapped() + small_.range.mapped();
+  peak_reserved_ = std::max(peak_reserved_, reserved_);
+}
+
+Address CachingAllocator::address(BlockId block) const { return blocks_[block].address; }
+Bytes CachingAllocator::allocated() const { return allocated_; }
+Bytes CachingAllocator::reserved() const { return reserved_; }
+Bytes CachingAllocator::peak_allocated() const { return peak_allocated_; }
+Bytes CachingAllocator::peak_reserved() const { return peak_reserved_; }
+std::uint64_t CachingAllocator::retries() const { return retries_; }
+const Refusal& CachingAllocator::refusal() const { return refusal_; }
+
+void CachingAllocator::reset_peaks() {
+  peak_allocated_ = allocated_;
+  peak_reserved_ = reserved_;
+}
+
+std::vector<SegmentView> CachingAllocator::segments() const {
+  std::vector<SegmentView> views;
+  const auto add = [&](BlockId head) {
+    bool open = false;  // an unmapped block ends a segment
+    for (BlockId id = head; id != no_block; id = blocks_[id].next) {
+      const Block& block = blocks_[id];
+      if (block.state == BlockState::unmapped) {
+        open = false;
+        continue;
+      }
+      if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .blocks = {}});
+      open = true;
+      views.back().size += block.size;
+      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used});
+    }
+  };
+  for (const BlockId head : segments_) add(head);
+  if (expandable_) {
+    add(large_.range.head());  // the large pool's range lies below the small one's
+    add(small_.range.head());
+  }
+  return views;
+}
+
+void CachingAllocator::append_state(std::vector<std::uint64_t>& state) const {
+  const auto used = [](const Block& block) { return std::uint64_t{block.state == BlockState::used}; };
+  if (expandable_) {
+    // Unmapped blocks are the gaps between the others; a range not begun behaves like one that is all gap.
+    for (const Pool* pool : {&large_, &small_}) {
+      for (BlockId id = pool->range.head(); id != no_block; id = blocks_[id].next) {
+        if (blocks_[id].state == BlockState::unmapped) continue;
+        state.push_back(blocks_[id].address << 1 | used(blocks_[id]));
+        state.push_back(blocks_[id].size);
+      }
+      state.push_back(0);
+    }
+  } else {
+    state.push_back(segments_.size());
+    for (const BlockId head : segments_) {
+      state.push_back(blocks_[head].address << 1 | std::uint64_t{blocks_[head].small});
+      for (BlockId id = head; id != no_block; id = blocks_[id].next) state.push_back(blocks_[id].size << 1 | used(blocks_[id]));
+      state.push_back(0);  // no block has size 0
+    }
+  }
+  source_->append_state(state);
+}
+
+}  // namespace whatfits
