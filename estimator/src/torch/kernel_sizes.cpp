@@ -258,4 +258,9 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
   return sizes;
 }
 
+Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements) {
+  constexpr Int chunk = 65536;
+  return static_cast<Bytes>(fp32_bytes * gradients * ceil_div(largest_elements, chunk));
+}
+
 }  // namespace whatfits::torch
