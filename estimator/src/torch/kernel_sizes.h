@@ -170,7 +170,7 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
 /// clip_grad_norm_ over n gradients of one type with e bytes an element (ForeachReduceOp.cu for the norms):
 ///   + norm_partials, n times + e (norms), - norm_partials, + n * e (stack), + e (t: total), - stack, - norms, last first,
 ///   + e (a), + e (b), + e (c), - b, - a, + e (d), - c, - d; t is what it returns.
-/// Gradients of several types: norms type by type, each with its partials, in order of first appearance.
+/// Gradients of several types: norms type by type, each with its partials (fp32 came before bfloat16, whatever their order).
 /// With foreach=False: no partials, and each gradient is multiplied alone, without temporaries.
 /// The partials are fp32 whatever the type: one for each 65,536 elements of the largest gradient, for every gradient.
 Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements);
