@@ -121,7 +121,8 @@ struct FlashAttention {
 FlashAttention flash_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, bool dropout,
                                std::int64_t multiprocessors);
 
-/// How many pieces of the keys flash attention's forward hands to different blocks: num_splits_heuristic of flash_api.cpp.
+/// How many pieces of the keys flash attention's forward hands to different blocks: num_splits_heuristic of flash_api.cpp, in exact
+/// fractions instead of its floats (2 of 495,810 cases differ, both where efficiencies tie: 142 or 148 multiprocessors, T 2500).
 int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, std::int64_t multiprocessors);
 
 /// Memory-efficient attention, aten/src/ATen/native/transformers/cuda/attention.cu and attention_backward.cu.
@@ -149,7 +150,7 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
 // fp32, S = F. forward:
 //   + F (1: q * scale), + M (2: ones), + M (3: tril), - 2, + 4 (4), + 4 (5), + 4 * M (6: mask), - 5, - 4, - 3, + F (7: k * scale),
 //   [+ F (q copy), + F (k copy)], + A (8: scores), [- 7], + A (softmax), + A / 4 (9), + B*H*T (10), + 4 (11), - 11, - 10, - 9, - 8,
-//   [+ F (v copy)], + F (out, memory order B, H, T, D), [- 1], - 6.    (At T = 1 alone, v is copied too, unless B or H is 1.)
+//   [+ F (v copy)], + F (out, memory order B, H, T, D), [- 1], - 6.    (At T = 1, v is still copied unless B or H is 1.)
 //   out.transpose(1, 2).contiguous() takes F if H > 1 and T > 1.
 // backward of a gradient in memory order B, T, H, D:
 //   [+ F (1)], + F (2: dv), + A (3), [- 1, - v copy], + A (4), + A (5), - 5, - 3, - softmax, + F (6: dk), + F (7: dq), - 4,
@@ -169,7 +170,7 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
 /// clip_grad_norm_ over n gradients of one type with e bytes an element (ForeachReduceOp.cu for the norms):
 ///   + norm_partials, n times + e (norms), - norm_partials, + n * e (stack), + e (t: total), - stack, - norms, last first,
 ///   + e (a), + e (b), + e (c), - b, - a, + e (d), - c, - d; t is what it returns.
-/// Gradients of several types: norms type by type, each with its partials, in order of first appearance.
+/// Gradients of several types: norms type by type, each with its partials (fp32 came before bfloat16, whatever their order).
 /// With foreach=False: no partials, and each gradient is multiplied alone, without temporaries.
 /// The partials are fp32 whatever the type: one for each 65,536 elements of the largest gradient, for every gradient.
 Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements);
