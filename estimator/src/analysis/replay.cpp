@@ -155,9 +155,9 @@ std::string trace_hash(const Program& program, const Config& config, int steps) 
   Replay run(program, config.device, config.allocator);
   const Replay::Observer observer = [&](const ReplayEvent& e) {
     hash.add(e.alloc ? 'a' : 'f');
-    hash.add(e.storage);
-    hash.add(e.counters.allocated);
-    hash.add(e.counters.reserved);
+    hash.number(e.storage);
+    hash.number(e.counters.allocated);
+    hash.number(e.counters.reserved);
     return true;
   };
   run.run({.steps = steps}, &observer);

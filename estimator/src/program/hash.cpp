@@ -7,37 +7,37 @@ namespace whatfits {
 std::string program_hash(const Program& program) {
   Sha256 hash;
   hash.add("whatfits program 1\n");
-  hash.add(program.setup_end);
-  hash.add(program.first_end);
+  hash.number(program.setup_end);
+  hash.number(program.first_end);
   for (const Event& e : program.events) {
-    hash.add(static_cast<std::uint64_t>(e.kind));
-    hash.add(e.index);
+    hash.number(static_cast<std::uint64_t>(e.kind));
+    hash.number(e.index);
   }
   for (const Program::Carry& carry : program.carries) {
-    hash.add(carry.from);
-    hash.add(carry.to);
+    hash.number(carry.from);
+    hash.number(carry.to);
   }
-  for (const StorageInfo& s : program.storages) hash.add(s.bytes);
+  for (const StorageInfo& s : program.storages) hash.number(s.bytes);
   for (const TensorInfo& t : program.tensors) {
-    hash.add(t.storage);
-    hash.add(static_cast<std::uint64_t>(t.dtype));
-    hash.add(static_cast<std::uint64_t>(t.offset));
+    hash.number(t.storage);
+    hash.number(static_cast<std::uint64_t>(t.dtype));
+    hash.number(static_cast<std::uint64_t>(t.offset));
     for (std::size_t i = 0; i < t.rank; ++i) {
-      hash.add(static_cast<std::uint64_t>(t.dims[i].size));
-      hash.add(static_cast<std::uint64_t>(t.strides[i]));
+      hash.number(static_cast<std::uint64_t>(t.dims[i].size));
+      hash.number(static_cast<std::uint64_t>(t.strides[i]));
     }
   }
   for (const OpInfo& op : program.ops) {
-    hash.add(static_cast<std::uint64_t>(op.kind));
-    hash.add(op.first);
-    hash.add(std::uint64_t{op.inputs} << 32 | std::uint64_t{op.outputs} << 16 | op.scratch);
-    hash.add(op.flags);
+    hash.number(static_cast<std::uint64_t>(op.kind));
+    hash.number(op.first);
+    hash.number(std::uint64_t{op.inputs} << 32 | std::uint64_t{op.outputs} << 16 | op.scratch);
+    hash.number(op.flags);
     std::uint64_t bits = 0;
     static_assert(sizeof bits == sizeof op.scalar);
     __builtin_memcpy(&bits, &op.scalar, sizeof bits);
-    hash.add(bits);
+    hash.number(bits);
   }
-  for (const TensorId id : program.operands) hash.add(id);
+  for (const TensorId id : program.operands) hash.number(id);
   return hash.hex().substr(0, 16);
 }
 

@@ -60,14 +60,14 @@ void Sha256::add(std::string_view bytes) {
   }
 }
 
-void Sha256::add(std::uint64_t number) {
+void Sha256::number(std::uint64_t n) {
   char text[21];
   std::size_t at = sizeof text;
   text[--at] = ' ';
   do {
-    text[--at] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
+    text[--at] = static_cast<char>('0' + n % 10);
+    n /= 10;
+  } while (n != 0);
   add(std::string_view(text + at, sizeof text - at));
 }
 

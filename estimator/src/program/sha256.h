@@ -13,8 +13,8 @@ class Sha256 {
  public:
   void add(std::string_view bytes);
   void add(char c) { add(std::string_view(&c, 1)); }
-  /// As decimal text and a space, so that the hashed form can be written and read by anyone.
-  void add(std::uint64_t number);
+  /// Adds it as decimal text and a space, so that the hashed form can be written and read by anyone.
+  void number(std::uint64_t n);
   /// 64 hex digits; nothing may be added afterwards.
   std::string hex();
 
