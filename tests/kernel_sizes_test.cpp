@@ -260,3 +260,12 @@ TEST_CASE("the embedding's partial sums are fp32 whatever the table is") {
   CHECK(small_table.partial_offsets == 3792);
   CHECK(small_table.partial_sums == 70152);
 }
+
+TEST_CASE("the norm's partial sums go by the largest gradient") {
+  CHECK(norm_partials(3, 120000) == 24);
+  CHECK(norm_partials(5, 200000) == 80);
+  CHECK(norm_partials(600, 10) == 2400);
+  CHECK(norm_partials(1, 1) == 4);
+  CHECK(norm_partials(2, 38597376) == 4712);
+  CHECK(norm_partials(28, 38597376) == 65968);
+}

@@ -67,8 +67,12 @@ struct Training {
       torch::clip_grad_norm(torch, model.parameters());
     }
     phase(Phase::optimizer_step);
-    optimizer.step();
-    if (scaling) scaler.update();
+    if (scaling) {
+      scaler.step(optimizer);
+      scaler.update();
+    } else {
+      optimizer.step();
+    }
     reading(Reading::after_optimizer_step);
     phase(Phase::zero_grad);
     optimizer.zero_grad(config.zero_grad);

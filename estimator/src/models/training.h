@@ -1,4 +1,4 @@
-// The training script: warm-up, model, optimizer, and the steps that people write.
+// The training script: warm-up, model, optimizer, and the steps that people write. See record() in whatfits/estimate.h.
 #pragma once
 
 #include "whatfits/config.h"

@@ -69,7 +69,7 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
     const int e = letters::exponent(all, i);
     for (int k = 0; k < (e < 0 ? -e : e); ++k) (e < 0 ? denominator : numerator) *= program.letter_values[static_cast<std::size_t>(i)];
     if (e == 0) continue;
-    if (e < 0 && text.empty()) text = "1";
+    if (e < 0 && text.empty()) text.push_back('1');
     if (!text.empty()) text += e > 0 ? "·" : "/";
     text += kLetter[i];
     if (e == 2 || e == -2) text += "²";
@@ -78,8 +78,9 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
   // What the letters do not explain: 3 for a fused projection, 4 for the MLP.
   if (numerator == 0 || (elements * denominator) % numerator != 0) return {};
   const std::int64_t rest = elements * denominator / numerator;
-  if (rest != 1) text = std::to_string(rest) + "·" + text;
-  return text + "·" + std::to_string(size_of(tensor.dtype));
+  std::string formula;
+  if (rest != 1) formula.append(std::to_string(rest)).append("·");
+  return formula.append(text).append("·").append(std::to_string(size_of(tensor.dtype)));
 }
 
 }  // namespace whatfits

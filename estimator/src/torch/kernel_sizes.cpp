@@ -130,6 +130,26 @@ Bytes sort_scratch(Int n, int compute_capability) {
 /// States of the blocks that look back at their predecessors, a warp's worth more than there are blocks.
 Bytes look_back_scratch(Int n, Int tile, Int state_bytes) { return cub_round((ceil_div(n, tile) + warp) * state_bytes) + cub_slack; }
 
+// ---- attention
+
+/// The block of the kernel that computes memory-efficient attention's gradient.
+struct EfficientTile {
+  Int queries;
+  Int keys;
+  bool accumulates_keys;  ///< dk and dv do not fit in registers and are summed in the workspace
+};
+
+/// The first kernel of cutlassB.h that takes this head size and whose shared memory the card has.
+EfficientTile efficient_tile(Int head_size, bool half, bool dropout, int compute_capability) {
+  const bool little_shared_memory = compute_capability == 86 || compute_capability == 89;
+  if (head_size <= 64) return {64, 64, false};
+  if (!half) return compute_capability >= 80 && !little_shared_memory ? EfficientTile{128, 64, false} : EfficientTile{64, 64, false};
+  if (head_size > 128) return {128, 64, true};
+  if (compute_capability < 80) return {128, 64, false};
+  if (!little_shared_memory) return {128, 128, false};
+  return head_size <= 96 && !dropout ? EfficientTile{128, 64, false} : EfficientTile{64, 64, true};
+}
+
 }  // namespace
 
 Reduction column_sum(std::int64_t rows, std::int64_t cols, Bytes element_bytes, Multiprocessors card) {
@@ -162,6 +182,85 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
   sizes.partial_offsets = static_cast<Bytes>(8 * partials);
   sizes.partial_sums = static_cast<Bytes>(fp32_bytes * partials * cols);
   return sizes;
+}
+
+AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability) {
+  const Int head_size = attention.head_size;
+  if (compute_capability > 90) return AttentionBackend::math;
+  const bool half = attention.element_bytes == 2;
+  if (half && compute_capability >= 80 && head_size <= 256) {
+    const bool limited = attention.training && (compute_capability == 86 || compute_capability == 89);
+    if (!limited || head_size <= 192 || (head_size > 224 && !attention.dropout)) return AttentionBackend::flash;
+  }
+  if (half && attention.bfloat && compute_capability < 80) return AttentionBackend::math;
+  const Int alignment = half ? 8 : compute_capability >= 80 ? 4 : 1;
+  return head_size % alignment == 0 ? AttentionBackend::efficient : AttentionBackend::math;
+}
+
+int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, std::int64_t multiprocessors) {
+  const Int places = 2 * multiprocessors;
+  const Int work = batch * heads * ceil_div(tokens, 64);
+  if (5 * work >= 4 * places) return 1;
+  const Int key_blocks = ceil_div(tokens, head_size <= 64 ? 256 : head_size <= 128 ? 128 : 64);
+  const Int most = min(min(128, places), key_blocks);
+  // Efficiency: the filled share of the places over whole waves, as the fraction work * n / (places * waves).
+  const auto eligible = [&](Int n) { return n == 1 || ceil_div(key_blocks, n) != ceil_div(key_blocks, n - 1); };
+  const auto waves = [&](Int n) { return ceil_div(work * n, places); };
+  Int best = 1;
+  for (Int n = 2; n <= most; ++n)
+    if (eligible(n) && n * waves(best) > best * waves(n)) best = n;
+  // The fewest pieces that are at least 85 % as efficient as the best.
+  for (Int n = 1; n <= most; ++n)
+    if (eligible(n) && 100 * n * waves(best) >= 85 * best * waves(n)) return static_cast<int>(n);
+  return 1;
+}
+
+FlashAttention flash_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, bool dropout,
+                               std::int64_t multiprocessors) {
+  const auto padded_size = static_cast<Int>(round_up(static_cast<Bytes>(head_size), 8));
+  const auto wide_size = static_cast<Int>(round_up(static_cast<Bytes>(head_size), 32));
+  const auto long_tokens = static_cast<Int>(round_up(static_cast<Bytes>(tokens), 128));
+  const Int rows = batch * heads * tokens;
+  FlashAttention sizes;
+  sizes.padded = padded_size != head_size;
+  sizes.padded_bytes = static_cast<Bytes>(2 * rows * padded_size);
+  sizes.logsumexp = static_cast<Bytes>(fp32_bytes * rows);
+  sizes.splits = dropout ? 1 : flash_splits(batch, heads, tokens, padded_size, multiprocessors);
+  if (sizes.splits > 1) {
+    sizes.logsumexp_parts = static_cast<Bytes>(fp32_bytes * sizes.splits * rows);
+    sizes.output_parts = static_cast<Bytes>(fp32_bytes * sizes.splits * rows * wide_size);
+  }
+  sizes.softmax_d = static_cast<Bytes>(fp32_bytes * batch * heads * long_tokens);
+  sizes.dq_accumulator = sizes.softmax_d * static_cast<Bytes>(wide_size);
+  return sizes;
+}
+
+EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size,
+                                       Bytes element_bytes, bool dropout, int compute_capability) {
+  constexpr Int most_key_pieces = 200;
+  constexpr Int lock_bytes = 16;
+  const bool half = element_bytes == 2;
+  const Int sequences = batch * heads;
+  const EfficientTile tile = efficient_tile(head_size, half, dropout, compute_capability);
+
+  // Each block of dq is summed behind a lock; dk and dv only where registers do not hold them.
+  const Int dq_tiles = ceil_div(tokens, tile.queries) * ceil_div(head_size, tile.keys);
+  Int workspace = dq_tiles * (fp32_bytes * tile.queries * tile.keys + lock_bytes);
+  if (tile.accumulates_keys) {
+    const Int pieces = max(1, min(ceil_div(tokens, tile.keys), most_key_pieces / sequences));
+    workspace += 2 * pieces * fp32_bytes * tile.keys * ceil_div(head_size, tile.queries) * tile.queries;
+  }
+  EfficientAttention sizes;
+  sizes.logsumexp = static_cast<Bytes>(fp32_bytes * sequences) * round_up(static_cast<Bytes>(tokens), 32);
+  if (half && head_size > 128) sizes.output_accumulator = static_cast<Bytes>(fp32_bytes * sequences * tokens * head_size);
+  sizes.delta = static_cast<Bytes>(fp32_bytes * sequences * tokens);
+  sizes.workspace = static_cast<Bytes>(sequences * workspace);
+  return sizes;
+}
+
+Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements) {
+  constexpr Int chunk = 65536;
+  return static_cast<Bytes>(fp32_bytes * gradients * ceil_div(largest_elements, chunk));
 }
 
 }  // namespace whatfits::torch

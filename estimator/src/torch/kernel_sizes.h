@@ -72,4 +72,107 @@ struct EmbeddingBackward {
 EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, std::int64_t cols, Bytes element_bytes,
                                      int compute_capability);
 
+// ---- scaled dot product attention -------------------------------------------------------------------------------------
+//
+// q, k and v are [B, H, T, D] with S bytes each, by default transposed views of one [B, T, 3*H*D] tensor (memory order
+// B, T, H, D). Below, + takes and - frees. Where dropout is not named it changes nothing: its seed stays on the host.
+// After the lists, the backward of x.split takes one tensor of 3 * S (cat) and frees dq, dk, dv in that order.
+
+enum class AttentionBackend { math, flash, efficient };
+
+/// What PyTorch picks by itself for q, k, v of one length, without a mask or with is_causal: the checks of
+/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, flash first.
+/// fp32 never takes flash; above 9.0 everything is math; 8.6 and 8.9 train no flash for D in 193..224, nor above 224 with dropout.
+struct AttentionCase {
+  Bytes element_bytes = 4;
+  bool bfloat = false;
+  std::int64_t head_size = 64;
+  bool training = true;  ///< q, k or v requires grad
+  bool dropout = false;
+};
+AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability);
+
+/// Flash attention, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
+///
+/// D divisible by 8 (`padded` false):
+///   forward: + S (out, in q's memory order), + logsumexp; if splits > 1: + logsumexp_parts, + output_parts, - output_parts,
+///     - logsumexp_parts. Saved, and freed after backward in this order: k, q, v, logsumexp, out.
+///   out.transpose(1, 2).contiguous() copies nothing if q was a transposed view.
+///   backward: + S (dq), + S (dk), + S (dv), + softmax_d, + dq_accumulator, - dq_accumulator, - softmax_d, then saved: - logsumexp.
+///   Before dq: one S for the incoming gradient and one S for out, each only if its memory order is not B, T, H, D (and H > 1
+///   and T > 1); both are freed after softmax_d, last taken first.
+/// Otherwise P = `padded_bytes`, a tensor with D rounded up to 8, and memory order B, H, T, D:
+///   forward: + P (q), + P (k), + P (v), + P (out), + logsumexp, split buffers as above. All are saved; the result is a view of
+///     out, and out.transpose(1, 2).contiguous() takes S.
+///   backward: + P (gradient, zeros), if H > 1 and T > 1: + P (its copy c1), + P (copy c2 of out); + P (dq), + P (dk), + P (dv),
+///     + softmax_d, + dq_accumulator, - dq_accumulator, - softmax_d, - c2, - c1, - gradient, - saved k, q, v, logsumexp, out (P each
+///     but logsumexp), then + S (v), - dv, + S (k), - dk, + S (q), - dq; if H > 1 and T > 1, for each of v, k, q once more: + S,
+///     - its former S; cat of 3 * S, frees q, k, v.
+struct FlashAttention {
+  bool padded = false;
+  Bytes padded_bytes = 0;
+  Bytes logsumexp = 0;
+  int splits = 1;             ///< always 1 with dropout
+  Bytes logsumexp_parts = 0;  ///< 0 if not split
+  Bytes output_parts = 0;
+  Bytes softmax_d = 0;
+  Bytes dq_accumulator = 0;
+};
+FlashAttention flash_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, bool dropout,
+                               std::int64_t multiprocessors);
+
+/// How many pieces of the keys flash attention's forward hands to different blocks: num_splits_heuristic of flash_api.cpp, in exact
+/// fractions instead of its floats (2 of 495,810 cases differ, both where efficiencies tie: 142 or 148 multiprocessors, T 2500).
+int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, std::int64_t multiprocessors);
+
+/// Memory-efficient attention, aten/src/ATen/native/transformers/cuda/attention.cu and attention_backward.cu.
+///   forward: + S (out, memory order B, T, H, D always), + logsumexp (training only), + output_accumulator, - output_accumulator
+///     if not 0. Saved, and freed after backward in this order: k, q, v, logsumexp, out.
+///   backward, 2-byte types: + S (dq), + S (dk), + S (dv), + delta, + workspace, - delta, - workspace, then saved: - logsumexp.
+///   backward, fp32: + S (dq), + S (dk), + S (dv), + S (gradient * out), + delta; if H > 1 and T > 1: + delta (its transposed copy),
+///     - first delta; - gradient * out, + workspace, - delta, - workspace, then saved: - logsumexp.
+/// dq, dk and dv come in memory order B, T, H, D: leaves in another order copy them. On 7.0, fp16 makes its delta like fp32, after
+/// fp32 copies of the gradient and of out (not covered by tests).
+struct EfficientAttention {
+  Bytes logsumexp = 0;
+  Bytes output_accumulator = 0;  ///< fp32, for 2-byte types with D > 128
+  Bytes delta = 0;
+  Bytes workspace = 0;
+};
+EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size,
+                                       Bytes element_bytes, bool dropout, int compute_capability);
+
+// Math attention, _scaled_dot_product_attention_math of aten/src/ATen/native/transformers/attention.cpp, is a chain of operators;
+// F = 4 * B*H*T*D, A = 4 * B*H*T*T, M = T*T bytes. With is_causal, and no dropout; (numbers) name what is freed later.
+// Lines in [ ] happen only if B > 1 and H > 1 and T > 1: otherwise the views merge without a copy, and what would have been freed
+// with them is saved in their place.
+//
+// fp32, S = F. forward:
+//   + F (1: q * scale), + M (2: ones), + M (3: tril), - 2, + 4 (4), + 4 (5), + 4 * M (6: mask), - 5, - 4, - 3, + F (7: k * scale),
+//   [+ F (q copy), + F (k copy)], + A (8: scores), [- 7], + A (softmax), + A / 4 (9), + B*H*T (10), + 4 (11), - 11, - 10, - 9, - 8,
+//   [+ F (v copy)], + F (out, memory order B, H, T, D), [- 1], - 6.    (At T = 1, v is still copied unless B or H is 1.)
+//   out.transpose(1, 2).contiguous() takes F if H > 1 and T > 1.
+// backward of a gradient in memory order B, T, H, D:
+//   [+ F (1)], + F (2: dv), + A (3), [- 1, - v copy], + A (4), + A (5), - 5, - 3, - softmax, + F (6: dk), + F (7: dq), - 4,
+//   - saved q, - saved k, + F (8: dk * scale), - 6, + F (9: dq * scale), - 7; if H > 1 and T > 1: + F (10: dv copied), - 2,
+//   + F (11: dq copied), - 9; cat of 3 * F, - dq, - dk, - dv.
+// 2-byte types, S = F / 2. forward:
+//   + F (1: q), + F (2: k), + F (3: v), + F (4: q * scale), mask as above (5), + F (6: k * scale), [+ F (q copy), + F (k copy)],
+//   + A (7: scores), [- 6], + A (softmax), + A / 4 (8), + B*H*T (9), + 4 (10), - 10, - 9, - 8, - 7, + A / 2 (11), [+ F (v copy)],
+//   + F (12), + S (out), - 12, [- 4], - 5, [- 3], - 2, - 1, - 11.
+// backward: + F (1: the gradient), [+ F (2), - 1], + F (3: dv), + A (4), - 2 (- 1 where nothing was copied), - saved v, + A (5), + A (6),
+//   - 6, - 4, - softmax, + F (7: dk), + F (8: dq), - 5, - saved q, - saved k, + F (9), - 7, + F (10), - 8, + S (11: dv), - 3,
+//   + S (12: dk), - 9, + S (13: dq), - 10; if H > 1 and T > 1: + S (14: dv copied), - 11, + S (15: dq copied), - 13;
+//   cat of 3 * S, - dq, - dk, - dv.
+
+// ---- clipping ---------------------------------------------------------------------------------------------------------
+
+/// clip_grad_norm_ over n gradients of one type with e bytes an element (ForeachReduceOp.cu for the norms):
+///   + norm_partials, n times + e (norms), - norm_partials, + n * e (stack), + e (t: total), - stack, - norms, last first,
+///   + e (a), + e (b), + e (c), - b, - a, + e (d), - c, - d; t is what it returns.
+/// Gradients of several types: norms type by type, each with its partials (fp32 came before bfloat16, whatever their order).
+/// With foreach=False: no partials, and each gradient is multiplied alone, without temporaries.
+/// The partials are fp32 whatever the type: one for each 65,536 elements of the largest gradient, for every gradient.
+Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements);
+
 }  // namespace whatfits::torch

@@ -204,6 +204,13 @@ void GradScaler::unscale(const std::vector<Tensor>& parameters) {
   inverse.reset();
 }
 
+void GradScaler::step(OptimizerState& optimizer) {
+  // A fused optimizer looks at found_inf on the device itself, in a sum over the devices made for it.
+  Tensor total;
+  if (optimizer.fused()) total = full(torch_, {}, DType::float32, 0).named("infinities found, summed");
+  optimizer.step();
+}
+
 void GradScaler::update() {
   torch_.recorder.op({.kind = OpKind::update_scale}, {found_inf_.id()}, {scale_.id(), growth_tracker_.id()});
   found_inf_.reset();

@@ -15,6 +15,7 @@ class OptimizerState {
  public:
   OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters);
   void step();
+  bool fused() const { return kind_ == Optimizer::adamw_fused; }
   void zero_grad(ZeroGrad how);
 
  private:
@@ -42,6 +43,8 @@ class GradScaler {
   explicit GradScaler(Torch& torch) : torch_(torch) {}
   Tensor scale(const Tensor& loss);
   void unscale(const std::vector<Tensor>& parameters);
+  /// optimizer.step() of an optimizer whose gradients are unscaled already.
+  void step(OptimizerState& optimizer);
   void update();
 
  private:

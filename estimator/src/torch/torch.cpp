@@ -1,5 +1,7 @@
 #include "torch/torch.h"
 
+#include <algorithm>
+
 #include "torch/autograd.h"
 
 namespace whatfits::torch {
@@ -40,6 +42,11 @@ Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& stride
 }
 
 Tensor Torch::scratch(OpKind op, Bytes bytes) { return empty(op, {Dim{static_cast<std::int64_t>(bytes)}}, DType::boolean); }
+
+void Torch::note(const char* text) {
+  auto& notes = recorder.program.notes;
+  if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.emplace_back(text);
+}
 
 void Torch::need_blas_workspace() {
   Tensor& workspace = workspaces_[static_cast<int>(thread)];

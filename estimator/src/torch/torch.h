@@ -52,6 +52,8 @@ class Torch {
   Tensor empty_strided(OpKind op, const Shape& shape, const Strides& strides, DType dtype);
   /// Scratch that has no shape people know: `bytes` of it.
   Tensor scratch(OpKind op, Bytes bytes);
+  /// A choice made on the way that readers should know of.
+  void note(const char* text);
   /// Allocated by the first product on a thread, after its output (Context::getCurrentCUDABlasHandle).
   void need_blas_workspace();
 

@@ -1,4 +1,245 @@
+// torch.nn.functional.scaled_dot_product_attention: which of its implementations runs, and the two fused ones.
+// Sizes and the order of their buffers: kernel_sizes.h.
+#include "torch/ops/attention.h"
+
+#include "torch/autocast.h"
+#include "torch/autograd.h"
+#include "torch/kernel_sizes.h"
 #include "torch/ops.h"
+
 namespace whatfits::torch {
-Tensor scaled_dot_product_attention(const Tensor&, const Tensor&, const Tensor&, SdpaBackend) { return {}; }
+
+namespace {
+
+struct AttentionBackward : Node {
+  using Node::Node;
+  Saved query, key, value, logsumexp, output;
+  void release() override {
+    key.reset();
+    query.reset();
+    value.reset();
+    logsumexp.reset();
+    output.reset();
+  }
+};
+
+Tensor swapped(const Tensor& x) { return transpose(x, 1, 2); }
+
+/// [B, NH, T, D] that lies in memory as [B, T, NH, D].
+Tensor empty_heads_inside(Torch& torch, OpKind op, const Shape& shape, DType dtype) {
+  Shape memory = shape;
+  std::swap(memory[1], memory[2]);
+  Strides strides = contiguous_strides(memory);
+  std::swap(strides[1], strides[2]);
+  return torch.empty_strided(op, shape, strides, dtype);
+}
+
+Tensor empty_like(OpKind op, const Tensor& x) {
+  return x.torch().empty_strided(op, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
+}
+
+FlashAttention flash_sizes(const Tensor& q) {
+  return flash_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, false, q.torch().device.sm_count);
+}
+
+struct FlashBackward final : AttentionBackward {
+  using AttentionBackward::AttentionBackward;
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    constexpr OpKind op = OpKind::sdpa_flash_backward;
+    const Tensor k = key.unpack();
+    const Tensor q = query.unpack();
+    const Tensor v = value.unpack();
+    const Tensor lse = logsumexp.unpack();
+    const Tensor o = output.unpack();
+    const Tensor grad = contiguous(swapped(grads[0]));
+    const Tensor o_inside = contiguous(swapped(o));
+    Tensor dq = empty_like(op, q);
+    Tensor dk = empty_like(op, k);
+    Tensor dv = empty_like(op, v);
+    const FlashAttention sizes = flash_sizes(q);
+    {
+      const Tensor softmax_d = torch.scratch(op, sizes.softmax_d).named("flash attention: row sums of gradient times output");
+      const Tensor accumulator = torch.scratch(op, sizes.dq_accumulator).named("flash attention: float32 gradient of the query");
+      torch.recorder.op({.kind = op}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
+                        {softmax_d.id(), accumulator.id()});
+    }
+    out = {std::move(dq), std::move(dk), std::move(dv)};
+  }
+};
+
+struct EfficientBackward final : AttentionBackward {
+  using AttentionBackward::AttentionBackward;
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    constexpr OpKind op = OpKind::sdpa_efficient_backward;
+    const Tensor k = key.unpack();
+    const Tensor q = query.unpack();
+    const Tensor v = value.unpack();
+    const Tensor lse = logsumexp.unpack();
+    const Tensor o = output.unpack();
+    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size,
+                                                         size_of(q.dtype()), false, torch.device.compute_capability);
+    Tensor dq = empty_heads_inside(torch, op, q.shape(), q.dtype());
+    Tensor dk = empty_heads_inside(torch, op, k.shape(), k.dtype());
+    Tensor dv = empty_heads_inside(torch, op, v.shape(), v.dtype());
+    constexpr const char* kDelta = "attention backward: row sums of gradient times output";
+    Tensor delta;
+    if (q.dtype() == DType::float32) {
+      const Tensor product = empty_like(OpKind::mul, grads[0]);
+      product.named("attention backward: gradient times output");
+      torch.recorder.op({.kind = OpKind::mul}, {grads[0].id(), o.id()}, {product.id()});
+      delta = torch.scratch(OpKind::sum, sizes.delta).named(kDelta);
+      torch.recorder.op({.kind = OpKind::sum}, {product.id()}, {delta.id()});
+      if (q.size(1).size > 1 && q.size(2).size > 1) {
+        Tensor transposed = torch.scratch(OpKind::copy, sizes.delta).named(kDelta);
+        torch.recorder.op({.kind = OpKind::copy}, {delta.id()}, {transposed.id()});
+        delta = std::move(transposed);
+      }
+    } else {
+      delta = torch.scratch(op, sizes.delta).named(kDelta);
+    }
+    const Tensor workspace = torch.scratch(op, sizes.workspace).named("memory-efficient attention workspace");
+    torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
+                      {delta.id(), workspace.id()});
+    delta.reset();
+    out = {std::move(dq), std::move(dk), std::move(dv)};
+  }
+};
+
+template <class N>
+void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!node) return;
+  node->key.save(k);
+  node->query.save(q);
+  node->value.save(v);
+}
+
+Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!q || !k || !v) return {};
+  constexpr OpKind op = OpKind::sdpa_flash;
+  Torch& torch = q.torch();
+  const auto node = make_node<FlashBackward>(torch, {&q, &k, &v});
+  save_inputs(node, q, k, v);
+  if (torch.stopped) return {};
+  const FlashAttention sizes = flash_sizes(q);
+  Tensor out = empty_like(op, q);
+  const Tensor lse = torch.empty(op, {q.size(0), q.size(1), q.size(2)}, DType::float32);
+  lse.named("attention log-sum-exp");
+  if (sizes.splits > 1) {
+    const Tensor parts = torch.scratch(op, sizes.logsumexp_parts).named("flash attention: log-sum-exp of the splits");
+    const Tensor outputs = torch.scratch(op, sizes.output_parts).named("flash attention: outputs of the splits");
+    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
+  } else {
+    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
+  }
+  if (node) {
+    node->logsumexp.save_output(lse);
+    node->output.save_output(out);
+  }
+  if (torch.stopped) return {};
+  return attach(std::move(out), node);
+}
+
+Tensor efficient(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!q || !k || !v) return {};
+  constexpr OpKind op = OpKind::sdpa_efficient;
+  Torch& torch = q.torch();
+  const auto node = make_node<EfficientBackward>(torch, {&q, &k, &v});
+  save_inputs(node, q, k, v);
+  if (torch.stopped) return {};
+  const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
+                                                       false, torch.device.compute_capability);
+  Tensor out = empty_heads_inside(torch, op, q.shape(), q.dtype());
+  Tensor lse;
+  if (q.requires_grad()) lse = torch.scratch(op, sizes.logsumexp).named("attention log-sum-exp");
+  if (sizes.output_accumulator != 0) {
+    const Tensor accumulator = torch.scratch(op, sizes.output_accumulator).named("memory-efficient attention: float32 output");
+    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id()}, {accumulator.id()});
+  } else {
+    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id()});
+  }
+  if (node) {
+    node->logsumexp.save_output(lse);
+    node->output.save_output(out);
+  }
+  if (torch.stopped) return {};
+  return attach(std::move(out), node);
+}
+
+// ---- head sizes that flash attention does not take: padded to a multiple of 8 and cut back -------------------------------------------
+
+struct PadBackward final : Node {
+  using Node::Node;
+  Dim last;
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(clone(slice(grads[0], 3, last))); }
+};
+
+struct SliceBackward final : Node {
+  using Node::Node;
+  Shape shape;
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    Tensor whole = torch.empty(OpKind::copy, shape, grads[0].dtype());
+    torch.recorder.op({.kind = OpKind::copy}, {grads[0].id()}, {whole.id()});
+    out.push_back(std::move(whole));
+  }
+};
+
+Tensor pad_last(const Tensor& x, Dim wide) {
+  if (!x) return {};
+  Torch& torch = x.torch();
+  const auto node = make_node<PadBackward>(torch, {&x});
+  if (node) node->last = x.size(3);
+  Shape shape = x.shape();
+  shape[3] = wide;
+  Tensor out = torch.empty(OpKind::copy, shape, x.dtype());
+  out.named("attention operand, padded");
+  torch.recorder.op({.kind = OpKind::copy}, {x.id()}, {out.id()});
+  return attach(std::move(out), node);
+}
+
+Tensor cut_last(const Tensor& x, Dim narrow) {
+  if (!x) return {};
+  const auto node = make_node<SliceBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  return attach(slice(x, 3, narrow), node);
+}
+
+Tensor padded_flash(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!q) return {};
+  const Dim last = q.size(3);
+  if (last.size % 8 == 0) return flash(q, k, v);
+  const Dim wide{(last.size + 7) / 8 * 8, last.letters};
+  const Tensor a = pad_last(q, wide);
+  const Tensor b = pad_last(k, wide);
+  const Tensor c = pad_last(v, wide);
+  return cut_last(flash(a, b, c), last);
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, SdpaBackend backend) {
+  if (!query || !key || !value) return {};
+  const Tensor v = autocast_to_lower(value);
+  const Tensor k = autocast_to_lower(key);
+  const Tensor q = autocast_to_lower(query);
+  if (!q || !k || !v) return {};
+  Torch& torch = q.torch();
+  const With no_autocast(torch.autocast.enabled, false);
+  if (backend == SdpaBackend::automatic) {
+    const AttentionCase facts{.element_bytes = size_of(q.dtype()),
+                              .bfloat = q.dtype() == DType::bfloat16,
+                              .head_size = q.size(3).size,
+                              .training = q.requires_grad()};
+    switch (attention_backend(facts, torch.device.compute_capability)) {
+      case AttentionBackend::flash: backend = SdpaBackend::flash; break;
+      case AttentionBackend::efficient: backend = SdpaBackend::efficient; break;
+      case AttentionBackend::math: backend = SdpaBackend::math; break;
+    }
+  }
+  switch (backend) {
+    case SdpaBackend::flash: torch.note("scaled_dot_product_attention runs flash attention"); return padded_flash(q, k, v);
+    case SdpaBackend::efficient: torch.note("scaled_dot_product_attention runs memory-efficient attention"); return efficient(q, k, v);
+    default: torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices"); return math_attention(q, k, v);
+  }
+}
+
 }  // namespace whatfits::torch

@@ -1,0 +1,100 @@
+// What to change: every switch that the request does not use yet, tried for real.
+#include <algorithm>
+
+#include "analysis/replay.h"
+#include "whatfits/estimate.h"
+#include "whatfits/request.h"
+
+namespace whatfits {
+
+namespace {
+
+struct Change {
+  std::string key;
+  std::string value;
+  std::string title;
+  std::string cost;
+  Config config;
+};
+
+/// A card on which nothing ever fails: what the run would need.
+Counters needs(const Config& config) {
+  Config c = config;
+  c.device.free_mib = limits::memory_mib;
+  return replay(record(c), c, {.steps = kMaxSteps, .until_settled = true}).peak;
+}
+
+std::vector<Change> changes(const Config& now) {
+  std::vector<Change> list;
+  const auto offer = [&](bool applies, std::string key, std::string value, std::string title, std::string cost, auto&& apply) {
+    if (!applies) return;
+    Change change{std::move(key), std::move(value), std::move(title), std::move(cost), now};
+    apply(change.config);
+    list.push_back(std::move(change));
+  };
+  const bool full_fp32 = now.precision == Precision::fp32;
+  const bool has_bf16 = now.device.compute_capability >= 80;
+  offer(now.attention == Attention::eager || now.attention == Attention::sdpa_math, "attention", "\"sdpa\"",
+        "fused attention: the scores are never stored", "none: the same sums in another order, usually faster",
+        [](Config& c) { c.attention = Attention::sdpa; });
+  offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"full\"", "checkpoint each block: keep its input, compute it again",
+        "a second forward pass of every block, about a third more computation", [](Config& c) { c.checkpointing = Checkpointing::full; });
+  offer(full_fp32 && has_bf16, "precision", "\"amp-bf16\"", "autocast to bfloat16", "products in bfloat16: less precise, usually faster",
+        [](Config& c) { c.precision = Precision::amp_bf16; });
+  offer(full_fp32 && !has_bf16, "precision", "\"amp-fp16\"", "autocast to float16 with a gradient scaler",
+        "products in float16: less precise and a narrow range, usually faster", [](Config& c) { c.precision = Precision::amp_fp16; });
+  offer(now.precision != Precision::bf16 && has_bf16, "precision", "\"bf16\"", "weights, gradients and optimizer state in bfloat16",
+        "updates are rounded to 8 bits: training may stall or differ", [](Config& c) { c.precision = Precision::bf16; });
+  offer(!now.allocator.expandable_segments, "allocator", "{\"expandable_segments\": true}",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this", [](Config& c) { c.allocator.expandable_segments = true; });
+  offer(now.batch >= 2 && now.batch % 2 == 0, "batch", std::to_string(now.batch / 2),
+        "half the batch, twice the micro-batches (grad_accumulation " + std::to_string(2 * now.grad_accumulation) + ")",
+        "more and smaller kernels: some speed", [](Config& c) {
+          c.batch /= 2;
+          c.grad_accumulation *= 2;
+        });
+  offer(now.seq_len >= 2, "seq_len", std::to_string(now.seq_len / 2), "half the sequence length", "half the context to learn from",
+        [](Config& c) { c.seq_len /= 2; });
+  const bool adam = now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
+  offer(now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop, "optimizer", "\"adamw-fused\"",
+        "fused AdamW: no temporaries in its step", "none, usually faster", [](Config& c) { c.optimizer = Optimizer::adamw_fused; });
+  offer(adam, "optimizer", "\"sgd-momentum\"", "SGD with momentum: one state tensor a parameter, not two",
+        "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::sgd_momentum; });
+  offer(adam || now.optimizer == Optimizer::sgd_momentum, "optimizer", "\"sgd\"", "plain SGD: no state at all",
+        "another optimizer: transformers train poorly with it", [](Config& c) { c.optimizer = Optimizer::sgd; });
+  offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
+        [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const Change& c) { return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes; }),
+             list.end());
+  return list;
+}
+
+}  // namespace
+
+Advices advise(const Config& config) {
+  Advices advices;
+  advices.needs = needs(config);
+  const Fit now = fit(config);
+  advices.largest_batch = now.largest;
+  advices.fits = config.batch <= now.largest;
+  for (Change& change : changes(config)) {
+    Advice advice;
+    const Counters after = needs(change.config);
+    const Fit then = fit(change.config);
+    advice.key = std::move(change.key);
+    advice.value = std::move(change.value);
+    advice.title = std::move(change.title);
+    advice.cost = std::move(change.cost);
+    advice.saves = static_cast<std::int64_t>(advices.needs.reserved) - static_cast<std::int64_t>(after.reserved);
+    advice.saves_allocated = static_cast<std::int64_t>(advices.needs.allocated) - static_cast<std::int64_t>(after.allocated);
+    advice.largest_batch = then.largest;
+    advice.fits = change.config.batch <= then.largest;
+    advice.config = std::move(change.config);
+    advices.list.push_back(std::move(advice));
+  }
+  std::stable_sort(advices.list.begin(), advices.list.end(), [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
+  return advices;
+}
+
+}  // namespace whatfits

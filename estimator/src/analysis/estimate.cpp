@@ -1,0 +1,62 @@
+#include "whatfits/estimate.h"
+
+#include "analysis/ledger.h"
+#include "analysis/replay.h"
+#include "analysis/report.h"
+
+namespace whatfits {
+
+std::string format_size(Bytes bytes) {
+  // c10's format_size: two decimals of an exact quotient by a power of two, ties to even.
+  if (bytes <= KiB) return std::to_string(bytes) + " bytes";
+  const Bytes unit = bytes <= MiB ? KiB : bytes <= GiB ? MiB : GiB;
+  const Bytes whole = bytes / unit;
+  const Bytes rest = bytes % unit * 100;
+  Bytes hundredths = rest / unit;
+  const Bytes left = rest % unit;
+  if (2 * left > unit || (2 * left == unit && hundredths % 2 == 1)) ++hundredths;
+  const Bytes carry = hundredths / 100;
+  const Bytes decimals = hundredths % 100;
+  std::string text = std::to_string(whole + carry);
+  text += decimals < 10 ? ".0" : ".";
+  text += std::to_string(decimals);
+  text += unit == KiB ? " KiB" : unit == MiB ? " MiB" : " GiB";
+  return text;
+}
+
+Report make_report(const Config& config, const Program& program, Trace trace) {
+  Report report;
+  report.request = config;
+  report.parameters = program.parameters;
+  report.program_hash = program_hash(program);
+  const int steps = static_cast<int>(trace.steps.size());
+  report.trace_hash = trace_hash(program, config, steps);
+  report.device_peak = trace.peak.reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
+  report.ledger = make_ledger(program, config, trace.peak_at.event, steps);
+  report.trace = std::move(trace);
+
+  auto& notes = report.assumptions;
+  notes.push_back("PyTorch " + config.torch + ": its operators, autograd and caching allocator, replayed event by event");
+  notes.push_back("nothing else on the card: " + std::to_string(config.device.free_mib) + " MiB of " + std::to_string(config.device.total_mib) +
+                  " are free once the CUDA context exists");
+  if (config.device.total_assumed) notes.push_back("the card's total is assumed: the driver's figure less 1.5 %");
+  if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
+  notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
+  notes.insert(notes.end(), program.notes.begin(), program.notes.end());
+  return report;
+}
+
+Report estimate(const Config& config) {
+  const Program program = record(config);
+  return make_report(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
+}
+
+Explanation explain(const Config& config) {
+  Explanation explanation;
+  explanation.report = estimate(config);
+  explanation.general = general_account(config, explanation.report.parameters);
+  explanation.measured = estimate(derive(published_readings()), config);
+  return explanation;
+}
+
+}  // namespace whatfits

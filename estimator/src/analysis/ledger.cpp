@@ -1,0 +1,75 @@
+#include "analysis/ledger.h"
+
+#include <algorithm>
+
+#include "analysis/replay.h"
+#include "models/training.h"
+#include "whatfits/estimate.h"
+
+namespace whatfits {
+
+namespace {
+
+LedgerRow row_of(const Program& program, const StorageInfo& storage) {
+  const TensorInfo& tensor = program.tensors[storage.tensor];
+  LedgerRow row;
+  row.category = storage.category;
+  row.label = program.labels[storage.label];
+  if (row.label.empty()) row.label = std::string(name_of(storage.op));
+  row.layer = storage.layer;
+  row.op = storage.op;
+  for (std::size_t i = 0; i < tensor.rank; ++i) row.shape.push_back(tensor.dims[i].size);
+  row.dtype = tensor.dtype;
+  row.bytes = storage.bytes;
+  row.formula = formula_of(program, tensor);
+  return row;
+}
+
+bool alike(const LedgerRow& a, const LedgerRow& b) {
+  return a.category == b.category && a.label == b.label && a.layer == b.layer && a.op == b.op && a.shape == b.shape && a.dtype == b.dtype;
+}
+
+}  // namespace
+
+Ledger make_ledger(const Program& program, const Config& config, std::uint64_t event, int steps) {
+  Replay run(program, config.device, config.allocator);
+  Ledger ledger;
+  const Replay::Observer observer = [&](const ReplayEvent& e) {
+    const StorageInfo& storage = program.storages[e.storage];
+    ledger.at = {e.step, e.phase, e.layer, storage.op, e.event, e.alloc ? storage.bytes : 0};
+    ledger.counters = e.counters;
+    return e.event < event;
+  };
+  run.run({.steps = steps}, &observer);
+
+  const std::vector<bool> alive = run.alive();
+  Bytes requested = 0;
+  for (StorageId id = 0; id < alive.size(); ++id) {
+    if (!alive[id]) continue;
+    LedgerRow row = row_of(program, program.storages[id]);
+    requested += row.bytes;
+    ledger.categories[static_cast<std::size_t>(row.category)] += row.bytes;
+    // Two statistics of one layer norm, say: neighbours alike share a row.
+    if (!ledger.rows.empty() && alike(ledger.rows.back(), row)) {
+      ++ledger.rows.back().count;
+      ledger.rows.back().bytes += row.bytes;
+    } else {
+      ledger.rows.push_back(std::move(row));
+    }
+  }
+  std::stable_sort(ledger.rows.begin(), ledger.rows.end(),
+                   [](const LedgerRow& a, const LedgerRow& b) { return a.category < b.category; });
+  LedgerRow rounding;
+  rounding.category = Category::rounding;
+  rounding.label = "rounding to blocks";
+  rounding.bytes = ledger.counters.allocated - requested;
+  ledger.categories[static_cast<std::size_t>(Category::rounding)] = rounding.bytes;
+  ledger.rows.push_back(std::move(rounding));
+  return ledger;
+}
+
+Ledger ledger_at(const Config& config, std::uint64_t event) {
+  return make_ledger(record(config), config, event, static_cast<int>(config.steps));
+}
+
+}  // namespace whatfits

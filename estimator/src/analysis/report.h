@@ -1,0 +1,12 @@
+#pragma once
+
+#include "whatfits/config.h"
+#include "whatfits/program.h"
+#include "whatfits/report.h"
+
+namespace whatfits {
+
+/// Completes a trace to the whole answer: hashes, the account at the peak, what was assumed.
+Report make_report(const Config& config, const Program& program, Trace trace);
+
+}  // namespace whatfits

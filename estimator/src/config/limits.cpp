@@ -1,0 +1,64 @@
+// How large a step can be at most. Not an estimate: only a guard that keeps the replay's 64-bit sums from wrapping.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "whatfits/request.h"
+
+namespace whatfits {
+namespace {
+
+// Unsigned 64-bit that sticks at its maximum. (128-bit integers are not standard, and slow in WebAssembly.)
+class Saturating {
+ public:
+  explicit Saturating(std::int64_t n) : n_(static_cast<std::uint64_t>(std::max<std::int64_t>(n, 0))) {}
+
+  friend Saturating operator*(Saturating a, Saturating b) {
+    if (a.n_ != 0 && b.n_ > top / a.n_) return full();
+    a.n_ *= b.n_;
+    return a;
+  }
+  friend Saturating operator+(Saturating a, Saturating b) {
+    if (b.n_ > top - a.n_) return full();
+    a.n_ += b.n_;
+    return a;
+  }
+  std::uint64_t value() const { return n_; }
+
+ private:
+  static constexpr std::uint64_t top = std::numeric_limits<std::uint64_t>::max();
+  static Saturating full() {
+    Saturating n(0);
+    n.n_ = top;
+    return n;
+  }
+  std::uint64_t n_;
+};
+
+}  // namespace
+
+std::uint64_t bytes_bound(const Config& config) {
+  const Saturating B(config.batch);
+  const Saturating T(config.seq_len);
+  const Saturating V(config.model.vocab_size);
+  const Saturating N(config.model.n_positions);
+  const Saturating C(config.model.n_embd);
+  const Saturating NH(config.model.n_head);
+  const Saturating L(config.model.n_layer);
+  const auto n = [](std::int64_t k) { return Saturating(k); };
+  constexpr std::int64_t kElement = 8;  // bytes: an fp32 tensor and its cast, or an int64
+
+  // Generous on purpose. A weight with its gradient, two moments, a cast and foreach's temporaries is some 8 fp32 tensors: 64
+  // bytes count 16. A hidden state has some 20 relatives of width C and 12 of width 4C in a block, forward and backward;
+  // scores and logits some 12.
+  const Saturating parameters = V * C * n(2) + N * C + L * (n(12) * C * C + n(16) * C) + n(2) * C;
+  const Saturating hidden = B * T * C * n(kElement * (20 + 4 * 12));
+  const Saturating scores = B * NH * T * T * n(kElement * 16);
+  const Saturating logits = B * T * V * n(kElement * 16);
+  const Saturating ids = B * T * n(kElement * 16);
+  const Saturating mask = N * N * n(kElement);
+  const Saturating warmup = Saturating(config.script.warmup_matmul) * Saturating(config.script.warmup_matmul) * n(16);
+  return (parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
+}
+
+}  // namespace whatfits

@@ -1,0 +1,156 @@
+#include "whatfits/presets.h"
+
+#include <algorithm>
+
+#include "config/preset_lookup.h"
+
+namespace whatfits {
+namespace {
+
+struct DeviceRow {
+  const char* id;
+  const char* alias;
+  const char* name;
+  const char* vendor;
+  std::int64_t total_mib;
+  std::int64_t free_mib;
+  int compute_capability;
+  int sm_count;
+  bool total_assumed;
+  bool free_assumed;
+  Bytes budgets[2];
+};
+
+struct ModelRow {
+  const char* id;
+  const char* model_type;
+  std::int64_t vocab_size;
+  std::int64_t n_positions;
+  std::int64_t n_embd;
+  std::int64_t n_head;
+  std::int64_t n_layer;
+  std::uint64_t parameters;
+};
+
+#include "config/preset_tables.inc"
+
+// Why PyTorch's CUDA kernels cannot be replayed on a card, in words.
+std::string missing_for_torch(const DeviceRow& row) {
+  std::string missing;
+  if (row.compute_capability == 0) missing = "has no CUDA compute capability";
+  if (row.sm_count == 0) missing += std::string(missing.empty() ? "has" : " and") + " no known number of multiprocessors";
+  if (row.total_mib == 0) missing += std::string(missing.empty() ? "has" : " and") + " no known memory size";
+  return missing;
+}
+
+DevicePreset preset_of(const DeviceRow& row) {
+  DevicePreset preset;
+  preset.id = row.id;
+  preset.alias = row.alias;
+  preset.vendor = row.vendor;
+  preset.device.preset = row.id;
+  preset.device.name = row.name;
+  preset.device.total_mib = row.total_mib;
+  preset.device.free_mib = row.free_mib;
+  preset.device.compute_capability = row.compute_capability;
+  preset.device.sm_count = row.sm_count;
+  preset.device.total_assumed = row.total_assumed;
+  preset.device.free_assumed = row.free_assumed;
+  for (const Bytes budget : row.budgets) {
+    if (budget > 0) preset.budgets.push_back(budget);
+  }
+  preset.missing = missing_for_torch(row);
+  return preset;
+}
+
+bool is_replayed(const ModelRow& row) {
+  const auto& types = config::replayed_model_types();
+  return std::find(types.begin(), types.end(), row.model_type) != types.end();
+}
+
+ModelPreset preset_of(const ModelRow& row) {
+  ModelPreset preset;
+  preset.id = row.id;
+  preset.config.preset = row.id;
+  preset.config.model_type = row.model_type;
+  preset.config.vocab_size = row.vocab_size;
+  preset.config.n_positions = row.n_positions;
+  preset.config.n_embd = row.n_embd;
+  preset.config.n_head = row.n_head;
+  preset.config.n_layer = row.n_layer;
+  preset.parameters = row.parameters;
+  return preset;
+}
+
+}  // namespace
+
+std::vector<DevicePreset> device_presets() {
+  std::vector<DevicePreset> presets;
+  for (const DeviceRow& row : kDeviceRows) presets.push_back(preset_of(row));
+  return presets;
+}
+
+std::vector<ModelPreset> model_presets() {
+  std::vector<ModelPreset> presets;
+  for (const ModelRow& row : kModelRows) {
+    if (is_replayed(row)) presets.push_back(preset_of(row));
+  }
+  return presets;
+}
+
+std::vector<std::string_view> models_to_come() {
+  std::vector<std::string_view> ids;
+  for (const ModelRow& row : kModelRows) {
+    if (!is_replayed(row)) ids.emplace_back(row.id);
+  }
+  return ids;
+}
+
+std::vector<std::string_view> model_types_to_come() {
+  std::vector<std::string_view> types;
+  for (const ModelRow& row : kModelRows) {
+    if (!is_replayed(row) && std::find(types.begin(), types.end(), row.model_type) == types.end()) types.emplace_back(row.model_type);
+  }
+  return types;
+}
+
+namespace config {
+
+const std::vector<std::string_view>& replayed_model_types() {
+  static const std::vector<std::string_view> types{"gpt2-from-scratch"};
+  return types;
+}
+
+std::optional<DevicePreset> find_device(std::string_view id) {
+  for (const DeviceRow& row : kDeviceRows) {
+    if (id == row.id || (!id.empty() && id == row.alias)) return preset_of(row);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> device_ids() {
+  std::vector<std::string_view> ids;
+  for (const DeviceRow& row : kDeviceRows) {
+    ids.emplace_back(row.id);
+    if (*row.alias != '\0') ids.emplace_back(row.alias);
+  }
+  return ids;
+}
+
+std::optional<ModelPreset> find_model(std::string_view id) {
+  for (const ModelRow& row : kModelRows) {
+    if (id == row.id && is_replayed(row)) return preset_of(row);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> model_ids() {
+  std::vector<std::string_view> ids;
+  for (const ModelRow& row : kModelRows) {
+    if (is_replayed(row)) ids.emplace_back(row.id);
+  }
+  return ids;
+}
+
+}  // namespace config
+}  // namespace whatfits

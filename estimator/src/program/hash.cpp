@@ -1,0 +1,44 @@
+// The canonical text of a program: one record after another, numbers in decimal. Equal texts are equal programs.
+#include "program/sha256.h"
+#include "whatfits/program.h"
+
+namespace whatfits {
+
+std::string program_hash(const Program& program) {
+  Sha256 hash;
+  hash.add("whatfits program 1\n");
+  hash.number(program.setup_end);
+  hash.number(program.first_end);
+  for (const Event& e : program.events) {
+    hash.number(static_cast<std::uint64_t>(e.kind));
+    hash.number(e.index);
+  }
+  for (const Program::Carry& carry : program.carries) {
+    hash.number(carry.from);
+    hash.number(carry.to);
+  }
+  for (const StorageInfo& s : program.storages) hash.number(s.bytes);
+  for (const TensorInfo& t : program.tensors) {
+    hash.number(t.storage);
+    hash.number(static_cast<std::uint64_t>(t.dtype));
+    hash.number(static_cast<std::uint64_t>(t.offset));
+    for (std::size_t i = 0; i < t.rank; ++i) {
+      hash.number(static_cast<std::uint64_t>(t.dims[i].size));
+      hash.number(static_cast<std::uint64_t>(t.strides[i]));
+    }
+  }
+  for (const OpInfo& op : program.ops) {
+    hash.number(static_cast<std::uint64_t>(op.kind));
+    hash.number(op.first);
+    hash.number(std::uint64_t{op.inputs} << 32 | std::uint64_t{op.outputs} << 16 | op.scratch);
+    hash.number(op.flags);
+    std::uint64_t bits = 0;
+    static_assert(sizeof bits == sizeof op.scalar);
+    __builtin_memcpy(&bits, &op.scalar, sizeof bits);
+    hash.number(bits);
+  }
+  for (const TensorId id : program.operands) hash.number(id);
+  return hash.hex().substr(0, 16);
+}
+
+}  // namespace whatfits

@@ -1,0 +1,81 @@
+#include <cmath>
+#include <limits>
+
+#include "torch/autograd.h"
+#include "torch/ops.h"
+#include "torch/ops/attention.h"
+
+namespace whatfits::torch {
+
+namespace {
+
+/// Softmax that gives zeros, not NaN, for a row that is masked as a whole: it looks for such rows.
+Tensor safe_softmax(const Tensor& x) {
+  if (!x) return {};
+  Torch& torch = x.torch();
+  Tensor out = softmax(x);
+  if (!out) return {};
+  const With no_grad(torch.grad_enabled, false);
+  const Tensor masked = torch.empty(OpKind::is_neg_inf, x.shape(), DType::boolean);
+  masked.named("scores that are -inf");
+  torch.recorder.op({.kind = OpKind::is_neg_inf}, {x.id()}, {masked.id()});
+  Shape rows = x.shape();
+  rows[-1] = Dim{};
+  const Tensor all = torch.empty(OpKind::all, rows, DType::boolean);
+  all.named("rows that are masked as a whole");
+  torch.recorder.op({.kind = OpKind::all}, {masked.id()}, {all.id()});
+  const Tensor zero = full(torch, {}, DType::float32, 0);
+  torch.recorder.op({.kind = OpKind::where}, {all.id(), zero.id(), out.id()}, {out.id()});
+  return out;
+}
+
+/// at::ones([T, T], bool).tril(), then 0 where it is true and -inf elsewhere.
+Tensor causal_mask(Torch& torch, Dim tokens) {
+  if (torch.stopped) return {};
+  Tensor allowed = torch.empty(OpKind::tril, {tokens, tokens}, DType::boolean);
+  {
+    const Tensor ones = std::move(allowed);
+    torch.recorder.op({.kind = OpKind::fill, .scalar = 1}, {}, {ones.id()});
+    allowed = torch.empty(OpKind::tril, {tokens, tokens}, DType::boolean);
+    allowed.named("causal mask");
+    torch.recorder.op({.kind = OpKind::tril}, {ones.id()}, {allowed.id()});
+  }
+  const Tensor zero = full(torch, {}, DType::float32, 0);
+  const Tensor blocked = full(torch, {}, DType::float32, -std::numeric_limits<double>::infinity());
+  Tensor mask = torch.empty(OpKind::where, {tokens, tokens}, DType::float32);
+  mask.named("additive causal mask");
+  torch.recorder.op({.kind = OpKind::where}, {allowed.id(), zero.id(), blocked.id()}, {mask.id()});
+  return mask;
+}
+
+}  // namespace
+
+Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+  Torch& torch = q.torch();
+  const DType dtype = q.dtype();
+  // The function's own names, in its own order: they die last to first.
+  const Tensor query_acc = to(q, DType::float32);
+  const Tensor key_acc = to(k, DType::float32);
+  const Tensor value_acc = to(v, DType::float32);
+  if (!value_acc) return {};
+  const double scale = std::sqrt(1.0 / std::sqrt(static_cast<double>(q.size(3).size)));
+  Tensor mask;
+  Tensor query = mul(query_acc, scale);
+  const Frame frame{&query, &mask};
+  mask = causal_mask(torch, q.size(2));
+  Tensor scores;
+  {
+    const Tensor scaled_key = mul(key_acc, scale);
+    scores = matmul(query, transpose(scaled_key, 2, 3));
+    scores.named("attention scores");
+  }
+  if (scores && mask) add_(scores, mask);
+  scores = safe_softmax(scores);
+  scores.named("attention probabilities");
+  // make_tuple(matmul(...).to(dtype), attn.to(dtype)): the second is made first and dropped by the caller.
+  if (dtype == DType::float32) return matmul(scores, value_acc);
+  const Tensor attn = to(scores, dtype);
+  return to(matmul(scores, value_acc), dtype);
+}
+
+}  // namespace whatfits::torch
