@@ -14,7 +14,11 @@ constexpr Address top = Address{1} << 47;  // the first piece ends here; below i
 
 }  // namespace
 
-bool VirtualSource::fails_now() { return fail_in_ > 0 && --fail_in_ == 0; }
+bool VirtualSource::fails_now() {
+  if (fail_in_ == 0) return false;
+  --fail_in_;
+  return fail_in_ == 0;
+}
 
 bool VirtualSource::starts_piece(Address address) const {
   return std::binary_search(pieces_.begin(), pieces_.end(), address, std::greater<>());
