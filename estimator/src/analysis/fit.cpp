@@ -28,10 +28,14 @@ class Search {
 
   bool fits(std::int64_t value) {
     const auto [entry, fresh] = tried_.try_emplace(value);
-    if (fresh) {
-      entry->second = replay_until_settled(at(value));
-    }
-    return goes_on_for_ever(entry->second);
+    const bool formula = config_.engine == Engine::formula;
+    if (fresh) entry->second = formula ? formula_report(at(value)).trace : replay_until_settled(at(value));
+    return formula ? entry->second.fits() : goes_on_for_ever(entry->second);
+  }
+
+  Report report(std::int64_t value) const {
+    const Config c = at(value);
+    return c.engine == Engine::formula ? formula_report(c) : make_report(c, record(c), trace(value));
   }
 
   const Trace& trace(std::int64_t value) const { return tried_.at(value); }
@@ -95,10 +99,7 @@ Fit fit(const Config& config, Axis axis) {
 
   result.largest = answer;
   result.capped = bad == 0;
-  if (answer >= 1) {
-    const Config c = search.at(answer);
-    result.report = make_report(c, record(c), search.trace(answer));
-  }
+  if (answer >= 1) result.report = search.report(answer);
   if (bad != 0) {
     result.first_failure_at = bad;
     result.first_failure = search.trace(bad).oom;
@@ -120,11 +121,12 @@ std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_
       Config c = config;
       c.batch = batch;
       c.seq_len = seq_len;
-      const Trace trace = replay_until_settled(c);
+      const bool formula = c.engine == Engine::formula;
+      const Trace trace = formula ? formula_report(c).trace : replay_until_settled(c);
       SweepCell cell;
       cell.batch = batch;
       cell.seq_len = seq_len;
-      cell.fits = goes_on_for_ever(trace);
+      cell.fits = formula ? trace.fits() : goes_on_for_ever(trace);
       cell.peak = trace.peak;
       if (trace.oom) cell.failed_step = trace.oom->at.step;
       cells.push_back(cell);
