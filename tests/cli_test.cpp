@@ -170,7 +170,8 @@ TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
 
 TEST_CASE("words that are no command line", "[cli]") {
   refused("estimate --modle gpt2", "--modle: is not a flag of whatfits estimate; did you mean --model?");
-  refused("estimate --model gpt2-from-scratch --wibble-wobble", "--wibble-wobble: is not a flag of whatfits estimate; see whatfits estimate --help");
+  refused("estimate --model gpt2-from-scratch --wibble-wobble",
+          "--wibble-wobble: is not a flag of whatfits estimate; see whatfits estimate --help");
   refused("estimate --batch", "--batch: needs a value");
   refused("estimate --batch 1 --batch 2", "--batch: is given more than once");
   refused("estimate a.json b.json", "estimate: one word too many: \"b.json\"");

@@ -74,7 +74,8 @@ TEST_CASE("ranges", "[cli]") {
   CHECK(parse_ranges("--batches", "1..4", 100) == Values{1, 2, 3, 4});
   CHECK(parse_ranges("--batches", "16,18,20..22", 100) == Values{16, 18, 20, 21, 22});
   CHECK(parse_ranges("--batches", "3,1..3", 100) == Values{3, 1, 2});
-  for (const char* wrong : {"", ",", "1,", "..", "1..", "..4", "0", "-1", "1.5", "1..2..3", "5..1", "101", "1 ,2", "a", "9999999999999999999"}) {
+  for (const char* wrong :
+       {"", ",", "1,", "..", "1..", "..4", "0", "-1", "1.5", "1..2..3", "5..1", "101", "1 ,2", "a", "9999999999999999999"}) {
     INFO(wrong);
     CHECK_THROWS_AS(parse_ranges("--batches", wrong, 100), Failure);
   }

@@ -56,7 +56,11 @@ json preset_value(const Flag& flag, const std::string& value) {
 
 // "8", "true", "null" and "{…}" are JSON; any other word is text, and the request's language says what it thinks of it.
 json loose_value(const Flag& flag, const std::string& value) {
-  if (!value.empty() && (value.front() == '{' || value.front() == '[')) return parsed_json("{\"value\":" + value + "}", flag.name)["value"];
+  if (!value.empty() && (value.front() == '{' || value.front() == '[')) {
+    std::string object = "{\"value\":";
+    object.append(value).append("}");
+    return parsed_json(object, flag.name)["value"];
+  }
   json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
   return parsed.is_discarded() || parsed.is_string() ? json(value) : parsed;
 }

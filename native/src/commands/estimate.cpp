@@ -60,24 +60,26 @@ int run_estimate(const Arguments& arguments, Session& session) {
   const std::string card = " on " + config.device.name;
   const Bytes free = static_cast<Bytes>(config.device.free_mib) * MiB;
   if (trace.oom) {
-    session.line(style.bold(style.bad("Does not fit" + card + ": out of memory in " + place(trace.oom->at))));
+    session.line(style.bold(
+        style.bad("Does not fit" + card + ": " + (report.by_formula ? trace.oom->message : "out of memory in " + place(trace.oom->at)))));
   } else {
     session.line(style.bold(style.good("Fits" + card + ": " + mib(trace.peak.reserved) + " of " + mib(free) + " MiB at the peak")));
   }
   session.line(style.dim(run_words(config) + ", " + with_commas(report.parameters) + " parameters"));
   session.line();
-  counters_section(trace, session);
-  session.line();
-  if (trace.oom) {
+  if (!report.by_formula) {
+    counters_section(trace, session);
+    session.line();
+  }
+  if (trace.oom && !report.by_formula) {
     session.paragraph(oom_sentence(*trace.oom));
   } else {
-    session.paragraph("The peak is in " + place(trace.peak_at) + ", which asks for " + size_text(trace.peak_at.requested) + " (" +
-                      with_commas(trace.peak_at.requested) + " bytes).");
+    session.paragraph(peak_sentence(report));
   }
   session.line();
   session.line(style.bold("Where the bytes go at the peak"));
   session.out += category_table(report.ledger, session);
-  if (const std::string settled = settled_sentence(trace, session); !settled.empty()) {
+  if (const std::string settled = settled_sentence(report, session); !settled.empty()) {
     session.line();
     session.paragraph(settled);
   }

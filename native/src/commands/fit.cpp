@@ -62,9 +62,7 @@ void peak_section(const Report& report, Session& session) {
   if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB to spare";
   table.row({"free", mib(free) + " MiB", style.dim(spare)});
   session.out += table.text(2);
-  session.paragraph("The peak is in " + place(trace.peak_at) + ", which asks for " + size_text(trace.peak_at.requested) + " (" +
-                        with_commas(trace.peak_at.requested) + " bytes).",
-                    "  ");
+  session.paragraph(peak_sentence(report), "  ");
 }
 
 void failure_section(const Config& config, const Fit& fit, Session& session) {
@@ -74,10 +72,13 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
     session.paragraph(style.bad(value + " does not settle") + ": within 64 steps its memory does not repeat, so it cannot be said to fit.");
     return;
   }
+  if (config.engine == Engine::formula) {
+    session.line(style.bad(value + " does not fit") + ": " + fit.first_failure->message);
+    return;
+  }
   session.line(style.bad(value + " runs out of memory") + " in " + place(fit.first_failure->at));
   session.paragraph(oom_sentence(*fit.first_failure), "  ");
   if (const std::string why = bound_sentence(fit); !why.empty()) session.paragraph(why, "  ");
-  (void)config;
 }
 
 void hint(const Arguments& arguments, const Fit& fit, Session& session) {
@@ -95,8 +96,7 @@ void hint(const Arguments& arguments, const Fit& fit, Session& session) {
 
 int run_fit(const Arguments& arguments, Session& session) {
   const Axis axis = axis_of(arguments);
-  nlohmann::json request = read_request(arguments.request);
-  const Config config = checked(request);
+  const Config config = checked(read_request(arguments.request));
   Fit answer;
   {
     const Progress progress(session, "replaying batch after batch");
@@ -125,11 +125,13 @@ int run_fit(const Arguments& arguments, Session& session) {
     session.line(style.bold("Where the bytes go at the peak of " + std::string(axis == Axis::batch ? "batch " : "length ") +
                             with_commas(answer.largest)));
     session.out += category_table(answer.report->ledger, session);
-    session.line();
-    session.paragraph(settled_sentence(answer.report->trace, session));
+    if (const std::string settled = settled_sentence(*answer.report, session); !settled.empty()) {
+      session.line();
+      session.paragraph(settled);
+    }
     assumptions(answer.report->assumptions, session);
   }
-  if (!answer.capped) hint(arguments, answer, session);
+  if (!answer.capped && config.engine == Engine::torch) hint(arguments, answer, session);
   return status;
 }
 

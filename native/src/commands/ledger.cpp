@@ -75,6 +75,7 @@ std::string shape_text(const LedgerRow& row) {
 
 int run_ledger(const Arguments& arguments, Session& session) {
   const Config config = checked(read_request(arguments.request));
+  if (arguments.at) needs_replay(config, "ledger --at");
   Ledger ledger;
   {
     const Progress progress(session, "replaying");
@@ -86,8 +87,12 @@ int run_ledger(const Arguments& arguments, Session& session) {
   }
 
   const Style& style = session.style;
-  session.line(style.bold((arguments.at ? "Alive after event " : "Alive at the peak, event ") + with_commas(ledger.at.event)) + ": " +
-               place(ledger.at) + (ledger.at.requested > 0 ? ", which asks for " + size_text(ledger.at.requested) : ""));
+  if (config.engine == Engine::formula) {
+    session.line(style.bold("What the closed form counts"));
+  } else {
+    session.line(style.bold((arguments.at ? "Alive after event " : "Alive at the peak, event ") + with_commas(ledger.at.event)) + ": " +
+                 place(ledger.at) + (ledger.at.requested > 0 ? ", which asks for " + size_text(ledger.at.requested) : ""));
+  }
   session.line(style.dim(run_words(config) + ", on " + config.device.name));
   session.line();
 
@@ -110,8 +115,8 @@ int run_ledger(const Arguments& arguments, Session& session) {
       table.row(
           {style.bold(category_words(row.category)), "", style.bold(mib(total)), style.bold(percent(total, ledger.counters.allocated))});
     }
-    table.row({"  " + row.label, with_commas(std::int64_t{row.count}), mib(row.bytes), "", shape_text(row), std::string(name_of(row.dtype)),
-               row.formula, owner(line)});
+    table.row({"  " + row.label, with_commas(std::int64_t{row.count}), mib(row.bytes), "", shape_text(row),
+               row.shape.empty() ? "" : std::string(name_of(row.dtype)), row.formula, owner(line)});
   }
   const Bytes rounding = ledger.categories[static_cast<std::size_t>(Category::rounding)];
   table.rule();
