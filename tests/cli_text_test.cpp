@@ -26,7 +26,7 @@ TEST_CASE("units round half up and never overflow", "[cli]") {
   CHECK(signed_mib(-1) == "0.0");
   CHECK(gib(44948 * MiB) == "43.89");
   CHECK(decimal_gb(112'000'000'000) == "112.00");
-  CHECK(size_text(1) == "1 bytes");
+  CHECK(size_text(1) == "1 byte");
   CHECK(size_text(2048) == "2.0 KiB");
   CHECK(size_text(1646821376) == "1.53 GiB");
   CHECK(percent(1, 3) == "33.3 %");

@@ -87,7 +87,7 @@ int run_advise(const Arguments& arguments, Session& session) {
   for (const Advice& advice : answer.list) {
     if (advice.cost.empty()) continue;
     session.out += "  - ";
-    session.out += wrapped(advice.title + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
+    session.out += wrapped(as_flags(config, advice.config) + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
     session.line();
   }
   session.line();

@@ -22,6 +22,10 @@ void counters_section(const Trace& trace, Session& session) {
   reading(table, "after the warm-up", trace.after_warmup);
   reading(table, "after the model is made", trace.after_model);
   reading(table, "after the optimizer is made", trace.after_optimizer);
+  const auto peak = [&](const std::string& name, const Counters& counters) {
+    const Style& style = session.style;
+    table.row({"  " + style.bold(name), style.bold(mib(counters.allocated)), style.bold(mib(counters.reserved))});
+  };
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
     if (i != 0 && i + 1 != trace.steps.size()) continue;
     const StepCounters& step = trace.steps[i];
@@ -33,10 +37,10 @@ void counters_section(const Trace& trace, Session& session) {
     reading(table, "  after the optimizer step", step.after_optimizer_step);
     reading(table, "  after zero_grad", step.after_zero_grad);
     if (step.peak) {
-      table.row({"  " + session.style.bold(trace.oom && i + 1 == trace.steps.size() ? "highest before it failed" : "peak of " + name),
-                 session.style.bold(mib(step.peak->allocated)), session.style.bold(mib(step.peak->reserved))});
+      peak("peak of " + name, *step.peak);
     }
   }
+  if (trace.oom) peak("highest before it failed", trace.oom->peak);
   session.out += table.text(2);
 }
 

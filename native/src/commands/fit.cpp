@@ -39,13 +39,16 @@ std::string verdict(const Config& config, const Fit& fit) {
   return "Longest sequence: " + with_commas(fit.largest) + " tokens (" + of + ")" + card + (whole ? " (all the model can take)" : most);
 }
 
-std::string bound_sentence(const Fit& fit) {
-  if (fit.bound_by == "allocated") {
-    return "Bound by allocated: the live tensors alone need more than the card has free, however well memory is used.";
-  }
+std::string bound_sentence(const Config& config, const Fit& fit) {
+  const OutOfMemory& oom = *fit.first_failure;
+  const std::string sum = "live tensors take " + size_text(oom.counters.allocated) + ", with this one " +
+                          size_text(oom.counters.allocated + oom.tensor) + " of the card's " +
+                          size_text(static_cast<Bytes>(config.device.free_mib) * MiB);
+  if (fit.bound_by == "allocated") return "Bound by allocated: " + sum + ". However well memory is used, it is not enough.";
   if (fit.bound_by == "reserved") {
-    return "Bound by reserved: the live tensors alone would fit, but freed memory that PyTorch keeps is in pieces too small for this "
-           "request, and a new piece of its size is more than the card has left.";
+    return "Bound by reserved: " + sum +
+           ", which would fit. But freed memory that PyTorch keeps is in pieces too small for this request, and "
+           "the card has no room for a new one of its size.";
   }
   return {};
 }
@@ -58,8 +61,8 @@ void peak_section(const Report& report, Session& session) {
   table.hide_heads();
   table.row({"allocated", mib(trace.peak.allocated) + " MiB", style.dim("live tensors (max_memory_allocated)")});
   table.row({"reserved", mib(trace.peak.reserved) + " MiB", style.dim("held by PyTorch's allocator (max_memory_reserved)")});
-  std::string spare = "free on the card before the run";
-  if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB to spare";
+  std::string spare = "on the card before the run";
+  if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB are left over";
   table.row({"free", mib(free) + " MiB", style.dim(spare)});
   session.out += table.text(2);
   session.paragraph(peak_sentence(report), "  ");
@@ -78,7 +81,7 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
   }
   session.line(style.bad(value + " runs out of memory") + " in " + place(fit.first_failure->at));
   session.paragraph(oom_sentence(*fit.first_failure), "  ");
-  if (const std::string why = bound_sentence(fit); !why.empty()) session.paragraph(why, "  ");
+  if (const std::string why = bound_sentence(config, fit); !why.empty()) session.paragraph(why, "  ");
 }
 
 void hint(const Arguments& arguments, const Fit& fit, Session& session) {

@@ -104,14 +104,13 @@ std::string peak_sentence(const Report& report) {
 
 std::string oom_sentence(const OutOfMemory& oom) {
   std::string text = "It asks for " + size_text(oom.tensor);
-  if (oom.segment > oom.tensor) text += " (PyTorch requests " + size_text(oom.segment) + " from the card)";
-  text += "; " + size_text(oom.free) + (oom.free == 0 ? "" : " is") + " free on the card";
-  if (oom.free == 0)
-    text.replace(text.size() - std::string("0 bytes free on the card").size(), std::string::npos, "nothing is free on the card");
+  // Small tensors share segments of 2 or 20 MiB: then the card is asked for more than the tensor.
+  if (size_text(oom.segment) != size_text(oom.tensor)) text += ", for which PyTorch requests " + size_text(oom.segment) + " from the card";
+  text += "; " + (oom.free == 0 ? std::string("nothing") : size_text(oom.free)) + " is free on the card";
   if (oom.cached_free > 0) {
     text += ", and " + size_text(oom.cached_free) + " is cached by PyTorch but in pieces, the largest " + size_text(oom.largest_piece);
   }
-  return text + ". Live tensors take " + size_text(oom.counters.allocated) + " at that moment.";
+  return text + ".";
 }
 
 std::string settled_sentence(const Report& report, const Session& session) {
