@@ -9,7 +9,7 @@ namespace whatfits {
 ExpandablePool::ExpandablePool(bool small, Bytes total)
     : small_(small),
       unit_(torch_policy::expandable_unit(small)),
-      base_(torch_policy::expandable_base(small)),
+      next_base_(torch_policy::expandable_base(small)),
       range_(torch_policy::expandable_range(total, small)) {}
 
 FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& free, Bytes size) const {
@@ -24,10 +24,6 @@ FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& f
 }
 
 BlockId ExpandablePool::grow(BlockTable& blocks, FreeList& free, MemorySource& source, Bytes size) {
-  if (head_ == no_block && range_ > 0) {
-    head_ = blocks.add({.address = base_, .size = range_, .state = BlockState::unmapped, .small = small_});
-    unmapped_.push_back(head_);
-  }
   const auto has_room = [&](BlockId id) {
     Bytes room = 0;
     for (; id != no_block && room < size && blocks[id].state != BlockState::used; id = blocks[id].next) room += blocks[id].size;
@@ -41,12 +37,28 @@ BlockId ExpandablePool::grow(BlockTable& blocks, FreeList& free, MemorySource& s
     block = candidate;
     break;
   }
+  if (block == no_block && size <= range_) block = open_range(blocks);
   if (block == no_block) return no_block;
   if (blocks[block].state == BlockState::unmapped) block = map(blocks, free, source, block, size);
   while (block != no_block && blocks[block].size < size) {
     block = map(blocks, free, source, blocks[block].next, size - blocks[block].size);
   }
   return block;
+}
+
+BlockId ExpandablePool::open_range(BlockTable& blocks) {
+  const BlockId head = blocks.add({.address = next_base_, .size = range_, .state = BlockState::unmapped, .small = small_});
+  heads_.insert(heads_.begin(), head);
+  unmapped_.insert(unmapped_.begin(), head);
+  next_base_ -= round_up(range_, torch_policy::address_piece);
+  return head;
+}
+
+/// Where the range that holds `address` starts.
+Address ExpandablePool::range_of(const BlockTable& blocks, Address address) const {
+  std::size_t i = heads_.size() - 1;
+  while (blocks[heads_[i]].address > address) --i;
+  return blocks[heads_[i]].address;
 }
 
 /// Maps the first `size` bytes of an unmapped block (or all of it), in whole units; the free block that they end up in.
@@ -71,9 +83,10 @@ void ExpandablePool::unmap_free(BlockTable& blocks, FreeList& free, MemorySource
 }
 
 void ExpandablePool::unmap(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id) {
-  // base_ is a multiple of every unit's power of two but not of 20 MiB: units count from the range's start.
-  const Address low = base_ + round_up(blocks[id].address - base_, unit_);
-  const Address high = base_ + (blocks[id].address + blocks[id].size - base_) / unit_ * unit_;
+  // Units count from the range's start, which need not be a multiple of 20 MiB.
+  const Address base = range_of(blocks, blocks[id].address);
+  const Address low = base + round_up(blocks[id].address - base, unit_);
+  const Address high = base + (blocks[id].address + blocks[id].size - base) / unit_ * unit_;
   if (high <= low) return;
 
   free.erase(free.index(blocks[id]));

@@ -1,4 +1,4 @@
-// PyTorch's expandable segment: one range of addresses per pool, of which as much has memory behind it as was needed so far.
+// PyTorch's expandable segments: ranges of addresses, of which as much has memory behind it as was needed so far.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace whatfits {
 
 /// The range's blocks live in the allocator's BlockTable, the free ones in the pool's FreeList; both are passed in. Blocks
 /// without memory always start and end at whole units, and no two of them are neighbours.
-/// A pool has one range for good: PyTorch would open a second one if the first ran out of addresses, which needs more than
-/// 9/8 of the device's memory in holes that are each too small; here that is out of memory.
+/// A pool lives in one range, 9/8 of the device's memory, until that has no hole left that is large enough: then it opens
+/// another, below the ones it has (CUDACachingAllocator's find_expandable_block).
 class ExpandablePool {
  public:
   ExpandablePool(bool small, Bytes total);
@@ -27,20 +27,22 @@ class ExpandablePool {
   void unmap_free(BlockTable& blocks, FreeList& free, MemorySource& source);
 
   Bytes mapped() const { return mapped_; }
-  /// The range's first block; no_block before the first grow().
-  BlockId head() const { return head_; }
+  /// The first block of each range, in address order; empty before the first grow().
+  const std::vector<BlockId>& heads() const { return heads_; }
 
  private:
   BlockId map(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id, Bytes size);
   void unmap(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id);
+  BlockId open_range(BlockTable& blocks);
+  Address range_of(const BlockTable& blocks, Address address) const;
   std::vector<BlockId>::iterator unmapped_from(const BlockTable& blocks, Address address);
 
   bool small_;
   Bytes unit_;
-  Address base_;
+  Address next_base_;              // where the next range will start
   Bytes range_;
   Bytes mapped_ = 0;
-  BlockId head_ = no_block;
+  std::vector<BlockId> heads_;     // by address
   std::vector<BlockId> unmapped_;  // by address
 };
 

@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <functional>
 
+#include "allocator/torch_policy.h"
+
 namespace whatfits {
 namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
-constexpr Bytes piece_unit = 32 * MiB;
 constexpr Address top = Address{1} << 47;  // the first piece ends here; below it lies more than any card has
 
 }  // namespace
@@ -25,7 +26,7 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
   if (bytes > available_) return std::nullopt;
   auto hole = std::find_if(holes_.begin(), holes_.end(), [bytes](const Hole& h) { return h.size >= bytes; });
   if (hole == holes_.end()) {
-    const Bytes piece = round_up(bytes, piece_unit);
+    const Bytes piece = round_up(bytes, torch_policy::address_piece);
     const Address floor = pieces_.empty() ? top : pieces_.back();
     if (piece > floor) return std::nullopt;
     pieces_.push_back(floor - piece);
