@@ -47,6 +47,6 @@ inline constexpr Bytes address_piece = 32 * MiB;
 
 /// Where a pool's first range lies is the driver's choice and decides nothing: the pools never share one. Any two addresses far
 /// apart do. Later ranges lie below the first, as segments do.
-constexpr Bytes expandable_base(bool small) { return Bytes{small ? 2U : 1U} << 48; }
+constexpr Bytes expandable_base(bool small) { return Bytes{small ? 2U : 1U} << 60; }
 
 }  // namespace whatfits::torch_policy

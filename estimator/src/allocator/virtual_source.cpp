@@ -10,7 +10,8 @@ namespace whatfits {
 namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
-constexpr Address top = Address{1} << 47;  // the first piece ends here; below it lies more than any card has
+// The first piece ends here. Below it lies more than any run can use up: a card has at most limits::memory_mib, 2^50 bytes.
+constexpr Address top = Address{1} << 62;
 
 }  // namespace
 
