@@ -3,6 +3,7 @@
 #include "analysis/ledger.h"
 #include "analysis/replay.h"
 #include "analysis/report.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -46,10 +47,11 @@ Report make_report(const Config& config, const Program& program, Trace trace) {
   return report;
 }
 
-Report estimate(const Config& config) {
-  const Program program = record(config);
+Report estimate(const Program& program, const Config& config) {
   return make_report(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
 }
+
+Report estimate(const Config& config) { return estimate(record(config), config); }
 
 Explanation explain(const Config& config) {
   Explanation explanation;
