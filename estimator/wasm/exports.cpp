@@ -40,6 +40,15 @@ Session* find(std::uint32_t handle) {
   return nullptr;
 }
 
+/// The session, if it has a step to draw.
+Session* find_replayed(std::uint32_t handle) {
+  Session* session = find(handle);
+  if (session == nullptr || session->replayed()) return session;
+  say(false, R"({"problems":[{"key":"engine","value":"formula","message":"has no step to draw; take \"torch\"","kind":"not-allowed",)"
+             R"("line":"engine: \"formula\" has no step to draw; take \"torch\""}]})");
+  return nullptr;
+}
+
 std::uint32_t show(const Arrays& arrays) {
   last_arrays = &arrays;
   return 1;
@@ -100,19 +109,19 @@ WF_EXPORT(wf_ledger) std::uint32_t wf_ledger(std::uint32_t handle, double event)
 }
 
 WF_EXPORT(wf_pool) std::uint32_t wf_pool(std::uint32_t handle, double event) {
-  const Session* session = find(handle);
+  const Session* session = find_replayed(handle);
   return session == nullptr ? 0 : say(true, session->pool(event_of(event)));
 }
 
 WF_EXPORT(wf_timeline) std::uint32_t wf_timeline(std::uint32_t handle, std::int32_t step) {
-  Session* session = find(handle);
+  Session* session = find_replayed(handle);
   if (session == nullptr) return 0;
   say(true, session->timeline(step));
   return show(session->timeline_arrays());
 }
 
 WF_EXPORT(wf_columns) std::uint32_t wf_columns(std::uint32_t handle, double begin, double end, std::uint32_t width) {
-  Session* session = find(handle);
+  Session* session = find_replayed(handle);
   if (session == nullptr) return 0;
   // No screen has more pixels in a line; a slip must not become a gigabyte.
   return show(session->columns(index_of(begin), index_of(end), width < 65536 ? width : 65536));

@@ -19,7 +19,8 @@ std::string_view word(Problem::Kind kind) {
 
 /// At the peak the report has it already; anywhere else it is counted afresh.
 Json ledger_json(const Config& config, std::uint64_t event) {
-  return to_json(event == kAtPeak ? estimate(config).ledger : ledger_at(config, event));
+  const bool replayed = config.engine != Engine::formula;
+  return to_json(event == kAtPeak || !replayed ? estimate(config).ledger : ledger_at(config, event));
 }
 
 Json answer_json(Question question, const Config& config, std::uint64_t event) {
@@ -44,12 +45,14 @@ Json device_json(const DevicePreset& preset) {
   out["name"] = preset.device.name;
   out["total_mib"] = preset.device.total_mib;
   out["free_mib"] = preset.device.free_mib;
-  out["compute_capability"] = preset.device.compute_capability;
-  out["sm_count"] = preset.device.sm_count;
+  const int capability = preset.device.compute_capability;
+  out["compute_capability"] = nullptr;
+  if (capability > 0) out["compute_capability"] = std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+  out["sm_count"] = preset.device.sm_count > 0 ? Json(preset.device.sm_count) : Json(nullptr);
   out["total_assumed"] = preset.device.total_assumed;
   out["free_assumed"] = preset.device.free_assumed;
   out["budgets"] = preset.budgets;
-  out["missing"] = preset.missing.empty() ? Json(nullptr) : Json(preset.missing);
+  out["missing"] = preset.missing;
   return out;
 }
 

@@ -29,6 +29,15 @@ class Writer {
 
 Json layer(std::int16_t index) { return index == kNoLayer ? Json(nullptr) : Json(index); }
 
+Json moment(const Moment& at) {
+  return {{"step", at.step},
+          {"phase", name_of(at.phase)},
+          {"layer", layer(at.layer)},
+          {"op", name_of(at.op)},
+          {"event", at.event},
+          {"requested", at.requested}};
+}
+
 Json category_names() {
   Json names = Json::array();
   for (int i = 0; i < kCategories; ++i) names.push_back(name_of(static_cast<Category>(i)));
@@ -39,10 +48,10 @@ Json category_names() {
 
 std::string Session::request() const { return write({{"request", request_json(config_)}}); }
 
-std::string Session::report() const { return write(to_json(estimate(program_, config_))); }
+std::string Session::report() const { return write(to_json(replayed() ? estimate(program_, config_) : estimate(config_))); }
 
 std::string Session::ledger(std::uint64_t event) {
-  if (event == kAtPeak) return write(to_json(estimate(program_, config_).ledger));
+  if (event == kAtPeak || !replayed()) return write(to_json((replayed() ? estimate(program_, config_) : estimate(config_)).ledger));
   return write(to_json(ledger_at(program_, config_, event)));
 }
 
@@ -52,24 +61,18 @@ std::string Session::pool(std::uint64_t event) const {
   for (const PoolSegment& segment : pool.segments) {
     Json blocks = Json::array();
     for (const PoolBlock& block : segment.blocks) {
-      Json out{{"address", block.address}, {"size", block.size}, {"allocated", block.allocated}};
-      if (block.allocated) {
-        out["requested"] = block.requested;
-        out["category"] = name_of(block.category);
-        out["label"] = block.label;
-        out["layer"] = layer(block.layer);
-        out["op"] = name_of(block.op);
-      }
-      blocks.push_back(std::move(out));
+      blocks.push_back({{"address", block.address},
+                        {"size", block.size},
+                        {"allocated", block.allocated},
+                        {"requested", block.requested},
+                        {"category", name_of(block.category)},
+                        {"label", block.label},
+                        {"layer", layer(block.layer)},
+                        {"op", name_of(block.op)}});
     }
     segments.push_back({{"address", segment.address}, {"size", segment.size}, {"small", segment.small}, {"blocks", std::move(blocks)}});
   }
-  return write({{"step", pool.at.step},
-                {"phase", name_of(pool.at.phase)},
-                {"layer", layer(pool.at.layer)},
-                {"op", name_of(pool.at.op)},
-                {"event", pool.at.event},
-                {"requested", pool.at.requested},
+  return write({{"at", moment(pool.at)},
                 {"allocated", pool.counters.allocated},
                 {"reserved", pool.counters.reserved},
                 {"oom", pool.oom ? to_json(*pool.oom) : Json(nullptr)},
@@ -130,8 +133,8 @@ std::string Session::advise_result() const {
   const Advices& advices = advise_->result();
   Json out = to_json(advices);
   for (std::size_t i = 0; i < advices.list.size(); ++i) out["advice"][i]["request"] = request_json(advices.list[i].config);
-  out["done"] = advise_->done();
-  out["total"] = advise_->total();
+  out["tried"] = advise_->done();
+  out["of"] = advise_->total();
   return write(out);
 }
 

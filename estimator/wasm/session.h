@@ -23,7 +23,10 @@ struct Arrays {
 
 class Session {
  public:
-  explicit Session(const Config& config) : config_(config), program_(record(config)) {}
+  explicit Session(const Config& config) : config_(config), program_(replayed() ? record(config) : Program{}) {}
+
+  /// False for engine "formula", which has no step to draw: timeline, columns, pool and ledgers at events are not to be asked.
+  bool replayed() const { return config_.engine != Engine::formula; }
 
   std::string request() const;
   /// estimate()'s.
@@ -50,7 +53,7 @@ class Session {
 
   void advise_begin() { advise_.emplace(config_); }
   bool advise_step() { return advise_ && advise_->step(); }
-  /// What is known so far, with {"done", "total"}; each advice has its whole "request".
+  /// What is known so far, with {"tried", "of"} counting changes; each advice has its whole "request".
   std::string advise_result() const;
   bool advising() const { return advise_.has_value(); }
 

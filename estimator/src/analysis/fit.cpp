@@ -9,10 +9,13 @@ namespace whatfits {
 namespace {
 
 Trace replay_until_settled(const Config& config) {
+  if (config.engine == Engine::formula) return formula_report(config).trace;
   return replay(record(config), config, {.steps = kMaxSteps, .until_settled = true});
 }
 
-bool goes_on_for_ever(const Trace& trace) { return trace.fits() && trace.settled.has_value(); }
+bool goes_on_for_ever(const Config& config, const Trace& trace) {
+  return trace.fits() && (trace.settled.has_value() || config.engine == Engine::formula);
+}
 
 /// Largest value the axis may take at all.
 std::int64_t upper_limit(const Config& config, Axis axis) {
@@ -54,7 +57,7 @@ FitJob::Next FitJob::next() const {
   const auto fits = [this](std::int64_t value) -> std::optional<bool> {
     const auto entry = tried_.find(value);
     if (entry == tried_.end()) return std::nullopt;
-    return goes_on_for_ever(entry->second);
+    return goes_on_for_ever(config_, entry->second);
   };
   // A fit and, above it, a failure.
   std::int64_t good = 0;
@@ -113,7 +116,7 @@ Fit FitJob::result() const {
   result.capped = failure_ == 0;
   if (answer_ >= 1) {
     const Config c = at(answer_);
-    result.report = make_report(c, record(c), tried_.at(answer_));
+    result.report = c.engine == Engine::formula ? formula_report(c) : make_report(c, record(c), tried_.at(answer_));
   }
   if (failure_ != 0) {
     result.first_failure_at = failure_;
@@ -142,7 +145,7 @@ SweepCell sweep_cell(const Config& config, std::int64_t batch, std::int64_t seq_
   SweepCell cell;
   cell.batch = batch;
   cell.seq_len = seq_len;
-  cell.fits = goes_on_for_ever(trace);
+  cell.fits = goes_on_for_ever(c, trace);
   cell.peak = trace.peak;
   if (trace.oom) cell.failed_step = trace.oom->at.step;
   return cell;
