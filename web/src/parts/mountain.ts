@@ -134,7 +134,7 @@ export class Mountain extends Part {
   #cardScale(): boolean {
     const { report, free } = this.session;
     if (this.#scale !== 'auto') return this.#scale === 'card';
-    return report !== undefined && (report.verdict === 'oom' || report.peak.reserved > 0.3 * free);
+    return report !== undefined && (report.verdict === 'oom' || report.peak.reserved > 0.6 * free);
   }
 
   #draw(): void {

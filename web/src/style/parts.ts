@@ -86,7 +86,7 @@ export const tables = css`
   .advice { list-style: none; margin: 0; padding: 0; }
   .advice li { display: grid; grid-template-columns: minmax(0, 1.5fr) minmax(9rem, 1fr) auto; gap: 0.25rem 1rem; align-items: center; padding-block: 0.55rem; border-block-start: 1px solid var(--_rule); }
   .advice li:first-child { border: 0; }
-  .advice-text { display: grid; font-size: 0.92em; } .advice-text b { font-weight: 600; }
+  .advice-text { display: grid; font-size: 0.92em; overflow-wrap: anywhere; min-inline-size: 0; } .advice-text b { font-weight: 600; }
   .advice-text .muted { font-size: 0.9em; }
   .advice-gain { display: grid; grid-template-columns: auto auto; justify-content: space-between; gap: 0.1rem 0.75rem; font-size: 0.88em; white-space: nowrap; }
   .saving { grid-column: 1 / -1; block-size: 5px; background: var(--_soft); border-radius: 3px; overflow: hidden; }

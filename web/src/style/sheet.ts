@@ -23,7 +23,7 @@ export const tokens = css`
     --_logits: var(--wf-cat-logits, light-dark(#d55e00, #e2722a));
     --_temporaries: var(--wf-cat-temporaries, light-dark(#cc79a7, #d68bb5));
     --_other: var(--wf-cat-other, light-dark(#9a9ea6, #6e737d));
-    --_font: var(--wf-font, ui-sans-serif, system-ui, "Inter", "Segoe UI", Roboto, sans-serif);
+    --_font: var(--wf-font, Inter, ui-sans-serif, system-ui, "Segoe UI", Roboto, sans-serif);
     --_mono: var(--wf-mono, ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", monospace);
     --_radius: var(--wf-radius, 0.55rem);
     --_gap: var(--wf-gap, 1.5rem);
