@@ -63,7 +63,7 @@ export const charts = css`
   .m-frame { touch-action: pan-y; }
   svg.mountain { inline-size: 100%; cursor: crosshair; }
   .m-area { stroke: var(--_bg); stroke-width: 0.7; }
-  .m-slack { stroke: none; opacity: 0.75; }
+  .m-slack { stroke: none; opacity: 0.4; }
   .m-allocated { fill: none; stroke: var(--_fg); stroke-width: 1.3; }
   .m-reserved { fill: none; stroke: var(--_fg); stroke-width: 1.5; stroke-dasharray: 5 3; }
   .m-axis path { stroke: var(--_rule); stroke-width: 1; } .m-axis .m-floor { stroke: var(--_edge); }
@@ -108,7 +108,7 @@ export const tables = css`
   .sweep { border-collapse: separate; border-spacing: 1px; inline-size: 100%; table-layout: fixed; font-size: 0.78em; }
   .sweep caption { text-align: start; color: var(--_muted); padding-block-end: 0.5rem; font-size: 1.1em; }
   .sweep th { font-weight: 500; color: var(--_muted); padding: 0.1rem 0.2rem; text-align: center; }
-  .sweep th[scope='row'] { text-align: end; padding-inline-end: 0.5rem; }
+  .sweep th[scope='row'] { text-align: end; padding-inline-end: 0.5rem; } .sweep thead th:first-child { inline-size: 3.4rem; }
   .sweep td { padding: 0; }
   .sweep button { display: grid; place-items: center; inline-size: 100%; min-block-size: 26px; padding: 0; border: 0; border-radius: 2px; font-size: 1em; background: var(--_soft); color: var(--_muted); overflow: hidden; }
   .sweep button[data-state='fits'] { background: color-mix(in oklab, var(--_parameters) var(--use, 30%), var(--_bg)); color: var(--_fg); }
