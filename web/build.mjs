@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 import { manifest } from './manifest.mjs';
 
@@ -31,7 +31,7 @@ const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
     build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
-    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(deflateRawSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(gzipSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
   },
 };
 
