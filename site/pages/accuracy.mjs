@@ -15,11 +15,11 @@ const word = (verdict, step) => (verdict === 'fits' ? 'fits' : `out of memory${s
 
 function cardRow({ figure, predicted, agrees, verdict, step }) {
   const batch = figure.batch ?? '';
-  if (figure.verdict) return [escape(figure.what), batch, word(figure.verdict, figure.step), word(verdict, step), '', agrees ? yes : no];
+  if (figure.verdict) return [escape(figure.what), batch, 'the run itself', word(figure.verdict, figure.step), word(verdict, step), '', agrees ? yes : no];
   const difference = predicted - figure.bytes;
   return [
-    escape(figure.what), batch, `${printed(figure)}`, mib(predicted, figure.digits_printed.includes('.') ? 3 : 1),
-    figure.bytes === 0 ? mib(difference, 1) : percent(difference / figure.bytes, 3), agrees ? yes : no,
+    escape(figure.what.replace(/ \(.*\)$/, '')), batch, escape((figure.counter ?? '').replace('torch.cuda.', '')), printed(figure), mib(predicted, figure.digits_printed.includes('.') ? 3 : 1),
+    figure.bytes === 0 ? mib(difference, 1) : percent(difference / figure.bytes, 3).replace('−0.000', '0.000'), agrees ? yes : no,
   ];
 }
 
@@ -61,8 +61,8 @@ export async function render(F) {
 <p>Two training steps of GPT&#8209;2 small, and a sweep of batches, published by someone else. Agreement means: equal after rounding to the digits that were printed.</p>
 <div class="wide">${table({
     caption: `Measured on ${escape(F.published.device.name)}, PyTorch ${F.published.versions.torch}, CUDA ${F.published.versions.cuda}, ${int(F.published.device.free_mib)} MiB free; replayed as PyTorch ${F.eight.request.torch}. MiB.`,
-    head: ['figure', 'batch', 'card', 'replay', 'error', ''],
-    numeric: [1, 2, 3, 4],
+    head: ['figure', 'batch', 'counter', 'card', 'replay', 'error', 'verdict'],
+    numeric: [1, 3, 4, 5],
     rows: card.map(cardRow),
   })}</div>
 <p class="source">Provenance: ${escape(F.published.source.title)}; ${escape(F.published.source.taken)}. <code>fixtures/published/gpt2-a40.json</code></p>
@@ -74,7 +74,7 @@ export async function render(F) {
 <details><summary>All ${torch.length} runs: peaks in MiB, counters compared</summary>
 ${table({
     caption: 'Counters of PyTorch 2.6.0 on a virtual CUDA device, and how many of them the replay meets to the byte.',
-    head: ['run', 'batch · length · precision · optimizer · attention', 'verdict', 'allocated', 'reserved', 'counters', ''],
+    head: ['run', 'batch · length · precision · optimizer · attention', 'verdict', 'allocated', 'reserved', 'counters', 'all'],
     numeric: [3, 4, 5],
     rows: torch.map(torchRow),
   })}
