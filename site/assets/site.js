@@ -85,9 +85,9 @@
     const form = account.querySelector('form');
     const GB = (bytes) => (bytes >= 1e12 ? `${(bytes / 1e12).toFixed(2)} TB` : `${(bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 1)} GB`);
     const update = () => {
-      const B = number(form.elements.batch.value), T = number(form.elements.length.value);
+      const B = number(form.elements.batch.value), T = number(form.elements.tokens.value);
       const [s, budget] = [Number(form.elements.bytes.value), number(form.elements.budget.value)];
-      const names = { batch: B, length: T, budget };
+      const names = { batch: B, tokens: T, budget };
       let bad = false;
       for (const [name, value] of Object.entries(names)) {
         const wrong = !(value > 0) || (name !== 'budget' && !Number.isInteger(value)) || value > 1e9;

@@ -40,7 +40,7 @@ export function table({ caption, head, rows, numeric = [], className = '', rowHe
     return rowHead && i === 0 ? `<th scope="row"${name}>${value}</th>` : `<td${name}>${value}</td>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${escape(caption.replace(/<[^>]*>/g, ''))}"><table class="${className}">
-<caption>${caption}</caption>
+<caption><span>${caption}</span></caption>
 <thead><tr>${head.map((h, i) => `<th scope="col"${numeric.includes(i) ? ' class="n"' : ''}>${h}</th>`)}</tr></thead>
 <tbody>
 ${rows.map((row) => `<tr${row.className ? ` class="${row.className}"` : ''}>${(row.cells ?? row).map(cell).join('')}</tr>\n`)}</tbody></table></div>`;

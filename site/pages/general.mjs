@@ -28,8 +28,8 @@ const size = (bytes) => (bytes >= 1e12 ? `${(bytes / 1e12).toFixed(2)} TB` : `${
 function liveTable(id, caption, shapes, setting, budget) {
   const head = ['model', 'parameters', 'weights', 'activations', 'gradients and Adam', 'total', 'budget'];
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${escape(caption)}"><table>
-<caption>${caption}</caption>
-<thead><tr>${head.map((h, i) => `<th scope="col"${i ? ' class="n"' : ''}>${h}</th>`)}</tr></thead>
+<caption><span>${caption}</span></caption>
+<thead><tr>${head.map((h, i) => `<th scope="col"${i > 0 && i < 6 ? ' class="n"' : ''}>${h}</th>`)}</tr></thead>
 <tbody>${shapes.map(([name, shape]) => {
     const a = account(shape, setting);
     const fits = a.total <= budget;
@@ -41,7 +41,7 @@ function liveTable(id, caption, shapes, setting, budget) {
 
 const controls = (id, s) => html`<form class="controls" aria-label="What the table is for">
 <label for="${id}-batch">Sequences, B<input id="${id}-batch" name="batch" type="text" inputmode="numeric" autocomplete="off" value="1"></label>
-<label for="${id}-length">Tokens each, T<input id="${id}-length" name="length" type="text" inputmode="numeric" autocomplete="off" value="2048"></label>
+<label for="${id}-length">Tokens each, T<input id="${id}-length" name="tokens" type="text" inputmode="numeric" autocomplete="off" value="2048"></label>
 <label for="${id}-bytes">Activations<select id="${id}-bytes" name="bytes"><option value="4"${s === 4 ? ' selected' : ''}>fp32, 4 bytes</option><option value="2"${s === 2 ? ' selected' : ''}>16 bits, 2 bytes</option></select></label>
 <label for="${id}-budget">Budget, GB<input id="${id}-budget" name="budget" type="text" inputmode="decimal" autocomplete="off" value="8"></label>
 <p class="error" role="status" hidden>Batch and length are whole numbers above zero, the budget a number of GB; the table keeps its last good state.</p>
