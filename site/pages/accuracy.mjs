@@ -11,7 +11,7 @@ export const page = {
 
 const yes = '<span class="ok">✓ agrees</span>';
 const no = '<span class="bad">✕ differs</span>';
-const word = (verdict, step) => (verdict === 'fits' ? 'fits' : `out of memory${step ? ` in step ${step}` : ''}`);
+const word = (verdict, step) => (verdict === 'fits' ? 'fits' : `oom${step ? `, step ${step}` : ''}`);
 
 function cardRow({ figure, predicted, agrees, verdict, step }) {
   const batch = figure.batch ?? '';
