@@ -14,7 +14,7 @@
 
 namespace whatfits {
 
-enum class DType : std::uint8_t { float32, bfloat16, float16, float64, int64, boolean };
+enum class DType : std::uint8_t { float32, bfloat16, float16, float64, int64, uint8, boolean };
 Bytes size_of(DType dtype);                 ///< bytes of one element
 std::string_view name_of(DType dtype);      ///< PyTorch's name, without "torch."
 

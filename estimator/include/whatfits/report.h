@@ -95,6 +95,7 @@ struct Report {
   Trace trace;
   Bytes device_peak = 0;              ///< reserved at its peak and what the device holds besides
   Ledger ledger;                      ///< at the peak
+  bool by_formula = false;            ///< engine "formula": only verdict, peak and ledger mean something
   std::vector<std::string> assumptions;
 };
 

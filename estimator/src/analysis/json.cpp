@@ -102,7 +102,7 @@ Json to_json(const Report& report) {
   out["settled"] = trace.settled ? Json{{"step", trace.settled->step}, {"period", trace.settled->period}} : Json(nullptr);
   out["ledger"] = rows(report.ledger.rows);
   out["categories"] = categories(report.ledger.categories);
-  out["accuracy"] = {{"basis", "replay"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
+  out["accuracy"] = {{"basis", report.by_formula ? "formula" : "replay"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
   out["assumptions"] = report.assumptions;
   return out;
 }

@@ -5,6 +5,7 @@
 #include "analysis/replay.h"
 #include "models/training.h"
 #include "whatfits/estimate.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -68,8 +69,10 @@ Ledger make_ledger(const Program& program, const Config& config, std::uint64_t e
   return ledger;
 }
 
-Ledger ledger_at(const Config& config, std::uint64_t event) {
-  return make_ledger(record(config), config, event, static_cast<int>(config.steps));
+Ledger ledger_at(const Program& program, const Config& config, std::uint64_t event) {
+  return make_ledger(program, config, event, static_cast<int>(config.steps));
 }
+
+Ledger ledger_at(const Config& config, std::uint64_t event) { return ledger_at(record(config), config, event); }
 
 }  // namespace whatfits

@@ -45,6 +45,8 @@ class Replay {
   const CachingAllocator& allocator() const { return allocator_; }
   /// By storage: alive at this moment.
   std::vector<bool> alive() const;
+  /// Where a storage that is alive at this moment lies.
+  Address address(StorageId storage) const { return allocator_.address(blocks_[storage]); }
 
  private:
   template <bool kObserved>

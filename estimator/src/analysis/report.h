@@ -9,4 +9,7 @@ namespace whatfits {
 /// Completes a trace to the whole answer: hashes, the account at the peak, what was assumed.
 Report make_report(const Config& config, const Program& program, Trace trace);
 
+/// The answer of engine "formula": the general account, nothing replayed.
+Report formula_report(const Config& config);
+
 }  // namespace whatfits

@@ -105,7 +105,9 @@ Tensor Gpt2FromScratch::attention(const Block& block, const Tensor& x) const {
     att = torch::softmax(masked_score).named("attention probabilities");
     context = torch::matmul(att, v);
   }
+  context.named("attention output, by head");
   merged = torch::view(torch::contiguous(torch::transpose(context, 1, 2)), {B, T, C});
+  merged.named("attention output, before projection");
   return block.attn_proj(merged);
 }
 

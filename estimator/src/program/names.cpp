@@ -9,13 +9,14 @@ Bytes size_of(DType dtype) {
     case DType::float16: return 2;
     case DType::float64:
     case DType::int64: return 8;
+    case DType::uint8:
     case DType::boolean: return 1;
   }
   return 0;
 }
 
 std::string_view name_of(DType dtype) {
-  constexpr std::string_view names[] = {"float32", "bfloat16", "float16", "float64", "int64", "bool"};
+  constexpr std::string_view names[] = {"float32", "bfloat16", "float16", "float64", "int64", "uint8", "bool"};
   return names[static_cast<int>(dtype)];
 }
 

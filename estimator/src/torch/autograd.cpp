@@ -207,7 +207,7 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
 void backward(const Tensor& loss) {
   Torch& torch = loss.torch();
   torch.recorder.layer(kNoLayer);
-  const Tensor root_grad = ones_like(loss);
+  const Tensor root_grad = ones_like(loss).named("gradient of the loss");
   if (!loss->grad_fn) return;
   const With thread(torch.thread, Thread::backward);
   const With no_grad(torch.grad_enabled, false);

@@ -41,7 +41,7 @@ Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& stride
   return t;
 }
 
-Tensor Torch::scratch(OpKind op, Bytes bytes) { return empty(op, {Dim{static_cast<std::int64_t>(bytes)}}, DType::boolean); }
+Tensor Torch::scratch(OpKind op, Bytes bytes) { return empty(op, {Dim{static_cast<std::int64_t>(bytes)}}, DType::uint8); }
 
 void Torch::note(const char* text) {
   auto& notes = recorder.program.notes;

@@ -164,8 +164,9 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
   if (!a || !b) return {};
   const Dim batch = a.size(0) * a.size(1);
   const Tensor x = reshape(a, {batch, a.size(2), a.size(3)});
+  if (x && !(x->storage == a->storage)) x.named("left operand, packed for the product");
   const Tensor y = reshape(b, {batch, b.size(2), b.size(3)});
-  // Drops in the order of at::matmul's own names, the right operand first.
+  if (y && !(y->storage == b->storage)) y.named("right operand, packed for the product");
   return view(bmm(x, y), {a.size(0), a.size(1), a.size(2), b.size(3)});
 }
 
