@@ -1,10 +1,11 @@
 // Builds dist/: the one-file element, its module form, the core for programs, types and the custom-elements manifest.
 // Usage: node build.mjs [--wasm FILE]; by default the module is build/wasm/whatfits.wasm of the repository.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 import { manifest } from './manifest.mjs';
 
@@ -24,11 +25,13 @@ try {
   process.exit(1);
 }
 
+// Compressed before it becomes base64: text of compressed bytes shrinks to their size again on the way, text of plain bytes to
+// four thirds of it.
 const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
     build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
-    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(wasm.toString('base64'))}`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(deflateRawSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
   },
 };
 
@@ -63,6 +66,8 @@ await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'di
 await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm' });
 await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'dist/core.js', format: 'esm', plugins: [] });
 copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
+execFileSync(process.execPath, [resolve(here, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.types.json'], { cwd: here, stdio: 'inherit' });
+copyFileSync(resolve(here, 'types/what-fits.d.ts'), resolve(dist, 'types/what-fits.d.ts'));
 writeFileSync(resolve(dist, 'custom-elements.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 
 const kb = (bytes) => `${(bytes / 1000).toFixed(1).padStart(7)} KB`;
