@@ -2,7 +2,9 @@
 import { escape } from './format.mjs';
 
 export function whatFits(attributes, fallback) {
-  const list = Object.entries(attributes)
+  // Controls that are named are also shown.
+  const show = attributes.controls ? `${attributes.show},controls` : attributes.show;
+  const list = Object.entries({ ...attributes, show })
     .filter(([, value]) => value !== undefined && value !== false)
     .map(([key, value]) => (value === true ? key : `${key}="${escape(value)}"`)).join(' ');
   return `<figure class="live"><what-fits ${list}>\n${fallback}\n</what-fits></figure>`;

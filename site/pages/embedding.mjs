@@ -23,7 +23,7 @@ export const render = (F) => {
 ${code(`<script src="what-fits.js" defer></script>
 
 <what-fits model="gpt2-from-scratch" batch="8" seq-len="1024"
-           show="verdict,bar,mountain" controls="batch,seq-len">
+           show="verdict,bar,mountain,controls" controls="batch,seq-len">
   ${sentence}
 </what-fits>`)}
 <p>What you put inside the tag is shown where no script runs: in feeds, in print, to search engines, and when WebAssembly is off. Write your answer there.</p>
@@ -39,7 +39,7 @@ ${table({
     head: ['attribute', 'what it does'],
     rows: [
       ['<code>show</code>', 'panels, in any number: <code>verdict</code>, <code>bar</code>, <code>mountain</code>, <code>controls</code>, <code>sweep</code>, <code>ledger</code>, <code>advice</code>, <code>segments</code>, <code>import</code>, <code>export</code>'],
-      ['<code>controls</code>', 'which settings a reader may change: <code>batch,seq-len</code>'],
+      ['<code>controls</code>', 'which settings a reader may change: <code>batch,seq-len</code>; without it all, if <code>show</code> has <code>controls</code>'],
       ['<code>unit</code>', '<code>GiB</code>, <code>MiB</code> or <code>GB</code>'],
       ['<code>standalone</code>', 'for a page of its own: reads and writes <code>#v=1&amp;…</code>. In a post leave it out; the address is yours'],
     ],
@@ -50,7 +50,7 @@ ${table({
 <h2>Quarto</h2>
 <p>Copy the folder <code>_extensions/what-fits</code> of the package beside your <code>_quarto.yml</code>. Then, in a post:</p>
 ${code(`{{< what-fits model="gpt2-from-scratch" batch="8" seq-len="1024"
-   show="verdict,bar" controls="batch"
+   show="verdict,bar,controls" controls="batch"
    text="GPT-2 small needs ${gib(F.peak)} GiB at batch 8." picture="peak.png" >}}`)}
 <p>In a web page this is the element, with the sentence and the picture as its fallback. In PDF, EPUB and Word it is the sentence and the picture.</p>
 </section>
@@ -59,14 +59,14 @@ ${code(`{{< what-fits model="gpt2-from-scratch" batch="8" seq-len="1024"
 <p>Its Markdown lets the tag through. Put the file into <code>assets/</code>, leave blank lines around the tag and none within.</p>
 ${code(`<script src="{{ '/assets/what-fits.js' | relative_url }}" defer></script>
 
-<what-fits model="gpt2-from-scratch" batch="8" show="verdict,bar" controls="batch">
+<what-fits model="gpt2-from-scratch" batch="8" show="verdict,bar,controls" controls="batch">
 ${sentence}
 </what-fits>`)}
 </section>
 <section>
 <h2>Hugo</h2>
 <p>Hugo drops raw HTML unless told otherwise, so use the shortcode: copy <code>layouts/shortcodes/what-fits.html</code> of the package, and the file into <code>static/</code>.</p>
-${code(`{{< what-fits model="gpt2-from-scratch" batch="8" show="verdict,bar" controls="batch" >}}
+${code(`{{< what-fits model="gpt2-from-scratch" batch="8" show="verdict,bar,controls" controls="batch" >}}
 GPT-2 small needs ${gib(F.peak)} GiB at batch 8.
 {{< /what-fits >}}`)}
 </section>

@@ -72,13 +72,14 @@ const captions = {
   'MLP hidden layer, after GELU': 'MLP, after GELU',
   'attention probabilities': 'attention probabilities',
   'causal mask comparison': 'the mask, compared',
-  copy: 'queries, keys, values, and the result of attention, as copies',
 };
+/** The four tensors of a token's width that attention packs for its two products. */
+const packed = /^(left|right) operand|^attention output|^copy$/;
 
 function blockTable(F) {
   const lines = new Map();
   for (const row of F.blockLines) {
-    const name = captions[row.label] ?? row.label;
+    const name = packed.test(row.label) ? 'queries, keys, values, and the result of attention, as copies' : captions[row.label] ?? row.label;
     const line = lines.get(name) ?? { name, count: 0, bytes: 0, shapes: new Set() };
     line.count += row.count;
     line.bytes += row.bytes;

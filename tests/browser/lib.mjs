@@ -64,10 +64,10 @@ export async function put(name, html) {
 }
 
 export const post = (body, { script = '<script src="what-fits.js" defer></script>', head = '' } = {}) =>
-  `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>A post</title>${head}${script}</head><body><main><h1>A post</h1>${body}</main></body></html>`;
+  `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>A post</title><link rel="icon" href="icon.svg">${head}${script}</head><body><main><h1>A post</h1>${body}</main></body></html>`;
 
 export const tag = (attributes = '', inside = '<p>The author says: 16.65 GiB.</p>') =>
-  `<what-fits model="gpt2-from-scratch" batch="8" seq-len="1024" show="verdict,bar" controls="batch,seq-len" ${attributes}>${inside}</what-fits>`;
+  `<what-fits model="gpt2-from-scratch" batch="8" seq-len="1024" show="verdict,bar,controls" controls="batch,seq-len" ${attributes}>${inside}</what-fits>`;
 
 /** Waits for an answer of the nth element: the verdict is there and its largest batch is known. */
 export async function verdict(page, nth = 0, timeout = 20000) {
