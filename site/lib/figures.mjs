@@ -41,6 +41,23 @@ function blockLines(report, layer) {
   return [...lines.values()];
 }
 
+/** The pool of the failing batch: after its first step, and when the fourth large tensor is asked for. */
+async function poolStory(request) {
+  const [one, two] = await ask([{ question: 'timeline', request, step: 1 }, { question: 'timeline', request, step: 2 }]);
+  const [after, full] = await ask([one, two].map((t) => ({ question: 'pool', request, event: t.events.at(-1).event })));
+  const most = Math.max(...full.segments.map((s) => s.size));
+  const state = (segment) => segment.blocks.filter((b) => b.category === 'optimizer_state').reduce((sum, b) => sum + b.size, 0);
+  const home = after.segments.filter((s) => s.size > 256 * 2 ** 20).reduce((best, s) => (state(s) > state(best) ? s : best));
+  const large = full.segments.filter((s) => s.size > 0.9 * most);
+  const spoilt = large.find((s) => s.blocks.some((b) => b.category === 'attention'));
+  const invader = spoilt.blocks.find((b) => b.category === 'attention');
+  const free = spoilt.blocks.filter((b) => !b.allocated).reduce((best, b) => Math.max(best, b.size), 0);
+  return {
+    home, homeState: state(home), large, spoilt, invader, left: free, freeAfter: after.segments.filter((s) => s.size > 0.9 * most && s.blocks.every((b) => !b.allocated)).length,
+    blocks: full.segments.filter((s) => s.size === home.size).length,
+  };
+}
+
 export async function figures() {
   const [published, account, models, devices] = await Promise.all(
     ['published/gpt2-a40.json', 'published/general-account.json', 'models.json', 'devices.json'].map(fixture));
@@ -65,6 +82,7 @@ export async function figures() {
   for (const name of names) if (got[name].problems) throw new Error(`${name}: ${got[name].problems.join('; ')}`);
 
   const { eight, step } = got;
+  const pool = await poolStory({ ...run, batch: got.fit.first_failure_at });
   const [first, second] = eight.steps;
   const readings = boundaryReadings(step.events);
   const logits = eight.ledger.find((row) => row.label === 'logits').bytes;
@@ -73,7 +91,7 @@ export async function figures() {
   const free = published.device.free_mib * 2 ** 20;
   const straight = got.explain.measured_calculator;
   return {
-    published, account, models, devices, measured, run, got, eight, step, readings, logits, before, peak, free, first, second,
+    published, account, models, devices, measured, run, got, pool, eight, step, readings, logits, before, peak, free, first, second,
     parameters: eight.parameters,
     weights: eight.categories.parameters,
     adam: eight.categories.optimizer_state,

@@ -143,3 +143,23 @@ export const barLegend = (report) => `<ul class="legend">${groups.map((g) => {
   const bytes = g.of.reduce((sum, c) => sum + report.categories[c], 0);
   return `<li><span class="swatch s-${g.id}" aria-hidden="true"></span>${g.name} <b>${int(bytes / 2 ** 20)} MiB</b></li>`;
 }).join('')}</ul>`;
+
+/** Segments of the pool as rows, and the one that the card has no room for. Widths are to one scale. */
+export function poolRows(rows, { label }) {
+  const scale = Math.max(...rows.map((r) => r.size));
+  const height = 46;
+  const color = Object.fromEntries(groups.flatMap((g) => g.of.map((c) => [c, g])));
+  const body = rows.map((row, i) => {
+    const y = i * height + 19;
+    const frame = `<rect class="segment${row.missing ? ' missing' : ''}" x="0" y="${y}" width="${round((100 * row.size) / scale)}%" height="20"/>`;
+    let at = 0;
+    const blocks = (row.blocks ?? []).map((b) => {
+      const rect = b.allocated ? `<rect class="g-${color[b.category]?.id ?? 'other'}" x="${round((100 * at) / scale)}%" y="${y}" width="${round(Math.max(0.15, (100 * b.size) / scale - 0.1))}%" height="20"/>` : '';
+      at += b.size;
+      return rect;
+    }).join('');
+    const room = row.room ? `<rect class="room" x="0" y="${y}" width="${round((100 * row.room) / scale)}%" height="20"/>` : '';
+    return `${frame}${blocks}${room}<text class="row-name" x="0" y="${y - 5}">${row.name}</text>`;
+  }).join('');
+  return `<svg class="plot" width="100%" height="${rows.length * height}" role="img" aria-label="${label}">${body}</svg>`;
+}

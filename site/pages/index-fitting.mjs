@@ -1,6 +1,7 @@
 // The post, last part: the largest batch, the pool, and what helps.
 import { escape, gib, html, int, mib, percent, table } from '../lib/format.mjs';
 import { whatFits } from '../lib/element.mjs';
+import { poolRows } from '../lib/pictures.mjs';
 
 const pairs = (F) => {
   const of = (b) => F.sweep[b - 1].report;
@@ -9,6 +10,18 @@ const pairs = (F) => {
     b, int(measured(b, 'allocated').value_printed), mib(of(b).peak.allocated), int(measured(b, 'reserved').value_printed), mib(of(b).peak.reserved),
   ]);
 };
+
+function poolPicture(F) {
+  const { pool, failing } = F;
+  const [spoilt, ...whole] = [pool.spoilt, ...pool.large.filter((s) => s !== pool.spoilt)];
+  const of = (s) => s.blocks.find((b) => b.allocated && b.size > s.size / 2)?.label ?? '';
+  return [
+    { ...pool.home, name: `${mib(pool.home.size)} MiB: optimizer state moved in` },
+    { ...spoilt, name: `${mib(spoilt.size)} MiB: attention of block ${pool.invader.layer + 1} moved in, ${mib(pool.left)} left` },
+    ...whole.map((s) => ({ ...s, name: `${mib(s.size)} MiB: ${of(s)}` })),
+    { size: failing.requested, missing: true, room: failing.free, name: `${mib(failing.requested)} MiB more are asked for, ${mib(failing.free)} are free` },
+  ];
+}
 
 export function fitting(F, { base, batchSweep }) {
   const twenty = F.sweep[19].report;
@@ -42,15 +55,21 @@ ${whatFits({ ...base, batch: 20, show: 'verdict,sweep', controls: 'batch,seq-len
 <pre class="message"><code>${escape(oom.message)}</code></pre>
 <p>There are ${gib(oom.free)} GiB free and ${gib(oom.cached_free)} GiB in the pool: together far more than was asked. Yet the largest piece of the pool is ${gib(oom.largest_piece)} GiB, and pieces join only inside the segment that they were cut from.</p>
 <h3>Why the pool is in pieces</h3>
-<p>A card's counters cannot tell. The replay can, as it knows each segment. In the first step the loss needs its four large tensors, and the pool gets four segments for them. They are freed. Then the optimizer makes its state, for the first time. Where does it go? Into the best fit: one of those cached segments. It lives there for the rest of the run.</p>
-<p>So the second step finds one of the four spoilt. It needs a new one. At batch 8 the pool grows by ${mib(grown)} MiB there: the logits, rounded up to the 2 MiB in which PyTorch takes memory. At batch ${F.largest} there was room for it. At ${F.largest + 1} there is not.</p>
+<p>A card's counters cannot tell. The replay can, as it knows every segment and who lives in it. The first step of batch ${F.largest + 1} goes well. It leaves a pool of cached segments: ${F.pool.freeAfter} of logits size, ${mib(F.pool.large[0].size)} MiB each, and ${F.pool.blocks} of attention size, ${mib(F.pool.home.size)} MiB each. Nearly all of it is free for the second.</p>
+<p>Nearly. At the end of the first step the optimizer makes its state, for the first time. It takes what is cached: of its ${mib(F.adam)} MiB, ${mib(F.pool.homeState)} settle in one of the attention segments. They stay for the rest of the run. So in the second step the blocks find one segment too few. The last block's probabilities go to the next larger home: a segment of logits size. And then the loss wants four of those.</p>
 <ol class="story">
-<li><b>Step 1, backward.</b> Four segments of logits size: full, then free.</li>
-<li><b>Step 1, optimizer.</b> The state of the embedding, the largest of its tensors, lands in one of them and stays.</li>
-<li><b>Step 2, backward.</b> Three are left. The fourth tensor asks the card for ${gib(oom.requested)} GiB. The card has ${gib(oom.free)}.</li>
+<li><b>Step 1, backward.</b> ${F.pool.freeAfter} segments of logits size: full, then free.</li>
+<li><b>Step 1, optimizer.</b> Adam's state moves into a segment of attention size, for good.</li>
+<li><b>Step 2, forward.</b> The probabilities of block ${F.pool.invader.layer + 1} find theirs taken and move into a segment of logits size. ${gib(F.pool.left)} GiB of it are left.</li>
+<li><b>Step 2, backward.</b> Three large tensors find homes. The fourth asks the card for ${gib(oom.requested)} GiB. The card has ${gib(oom.free)}.</li>
 </ol>
+<figure class="wide">
+${poolRows(poolPicture(F), { label: `Segments of the pool when batch ${F.largest + 1} fails: one of attention size with optimizer state in it, one of logits size that the last block's attention probabilities have moved into, three of logits size full, and a fourth that the card has no room for.` })}
+<figcaption>The pool of batch ${F.largest + 1} when it fails; ${F.pool.blocks - 1} other segments of attention size are not drawn. Filled is alive, outlined is cached. The dashed one would be needed; shaded is what the card has left.</figcaption>
+</figure>
+<p>At batch 8 the same happens, and there is room: the pool grows by ${mib(grown)} MiB in the second step, one more segment of logits size, rounded up to the 2 MiB in which PyTorch takes memory. Batch ${F.largest} just has that room. ${F.largest + 1} has not.</p>
 <p>Look into the pool yourself. Each row is a segment; what is filled is alive.</p>
-${whatFits({ ...base, batch: F.largest + 1, show: 'verdict,segments', controls: 'batch' }, `<p>At batch ${F.largest + 1} the run ends in step ${oom.step}, in the backward of the loss: ${gib(oom.requested)} GiB are asked for, ${gib(oom.free)} are free, and the largest cached piece has ${gib(oom.largest_piece)}.</p>`)}
+${whatFits({ ...base, batch: F.largest + 1, show: 'segments', controls: 'batch' }, `<p>At batch ${F.largest + 1} the run ends in step ${oom.step}, in the backward of the loss: ${gib(oom.requested)} GiB are asked for, ${gib(oom.free)} are free, and the largest cached piece has ${gib(oom.largest_piece)}.</p>`)}
 <p>From the second step on nothing changes: the pool at the end of step ${F.eight.settled.step + F.eight.settled.period} equals, block for block, the pool at the end of step ${F.eight.settled.step}. That is how the replay knows that batch ${F.largest} fits for ever, and not only for the steps it looked at.</p>
 <p>There is a setting for this. <code>expandable_segments</code> lets a segment grow where it stands, so that pieces do not come about. With it, ${F.got.fitExpandable.largest_batch} fits.</p>
 </section>

@@ -60,7 +60,7 @@ ${table({
   })}
 <p>Adam's state does not exist until the first step ends. So the first step is not representative: its peak is ${mib(F.second.peak.allocated - F.first.peak.allocated)} MiB below the second's. When you measure, measure the second.</p>
 <p>Try other optimizers. The blue part moves, and much less than one would think.</p>
-${whatFits({ ...base, batch: 8, show: 'verdict,bar', controls: 'optimizer,precision' }, html`<p>At batch 8 this model needs ${mib(F.peak)} MiB at its peak. What it owns while it is computing is ${mib(F.before)} MiB of that, ${percent(F.before / F.peak)}.</p>${bar(F.eight, { total: F.peak, label: 'The peak as one bar, by kind of tensor.' })}${barLegend(F.eight)}`)}
+${whatFits({ ...base, batch: 8, show: 'bar', controls: 'optimizer,precision' }, html`<p>At batch 8 this model needs ${mib(F.peak)} MiB at its peak. What it owns while it is computing is ${mib(F.before)} MiB of that, ${percent(F.before / F.peak)}.</p>${bar(F.eight, { total: F.peak, label: 'The peak as one bar, by kind of tensor.' })}${barLegend(F.eight)}`)}
 </section>`;
 
 const captions = {
@@ -114,7 +114,7 @@ const climbs = (F) => html`
 <section>
 <h2>The mountain</h2>
 <p>Forward lays block upon block. Backward takes them off from the top, and leaves gradients. The summit stands where one turns into the other. This is the step, event by event: ${int(F.step.events.length)} allocations and frees. Drag the batch; move the cursor; look at what is alive.</p>
-${whatFits({ ...base, batch: 8, show: 'verdict,mountain', controls: 'batch' }, html`<p>Memory through one step at batch 8; the peak is ${mib(F.peak)} MiB, in the backward of the loss.</p>${mountain(F.step, { label: 'Memory through one training step by kind of tensor, with the peak marked.' })}${legend()}`)}
+${whatFits({ ...base, batch: 8, show: 'mountain', controls: 'batch' }, html`<p>Memory through one step at batch 8; the peak is ${mib(F.peak)} MiB, in the backward of the loss.</p>${mountain(F.step, { label: 'Memory through one training step by kind of tensor, with the peak marked.' })}${legend()}`)}
 </section>
 <section>
 <h2>The summit: four tensors the size of the vocabulary</h2>
