@@ -1,17 +1,17 @@
 // Builds dist/: the one-file element, its module form, the core for programs, types and the custom-elements manifest.
-// Usage: node build.mjs [--wasm FILE]; by default the module is build/wasm/whatfits.wasm of the repository.
+// Usage: node build.mjs [--wasm FILE]; the module is otherwise WHATFITS_WASM, or build/wasm/whatfits.wasm of the repository.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 import { manifest } from './manifest.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const flag = process.argv.indexOf('--wasm');
-const wasmFile = resolve(here, flag > 0 ? process.argv[flag + 1] : '../build/wasm/whatfits.wasm');
+const wasmFile = resolve(here, flag > 0 ? process.argv[flag + 1] : (process.env.WHATFITS_WASM ?? '../build/wasm/whatfits.wasm'));
 const dist = resolve(here, 'dist');
 /** Bytes of the one-file element, gzip -9. Over the first it warns, over the second the build fails. */
 const WISH = 120_000;
@@ -31,7 +31,7 @@ const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
     build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
-    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(deflateRawSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(gzipSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
   },
 };
 

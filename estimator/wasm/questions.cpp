@@ -1,5 +1,6 @@
 #include "questions.h"
 
+#include "analysis/put.h"
 #include "whatfits/estimate.h"
 #include "whatfits/presets.h"
 #include "whatfits/request.h"
@@ -25,34 +26,34 @@ Json ledger_json(const Config& config, std::uint64_t event) {
 
 Json answer_json(Question question, const Config& config, std::uint64_t event) {
   switch (question) {
-    case Question::request: return {{"request", request_json(config)}};
     case Question::estimate: return to_json(estimate(config));
     case Question::fit_batch: return to_json(fit(config, Axis::batch));
     case Question::fit_seq_len: return to_json(fit(config, Axis::seq_len));
     case Question::ledger: return ledger_json(config, event);
     case Question::advise: return to_json(advise(config));
     case Question::explain: return to_json(explain(config));
+    case Question::request:
     case Question::presets: break;
   }
-  return presets_json();
+  return nullptr;
 }
 
 Json device_json(const DevicePreset& preset) {
   Json out;
-  out["id"] = preset.id;
-  out["alias"] = preset.alias.empty() ? Json(nullptr) : Json(preset.alias);
-  out["vendor"] = preset.vendor;
-  out["name"] = preset.device.name;
-  out["total_mib"] = preset.device.total_mib;
-  out["free_mib"] = preset.device.free_mib;
+  put(out, "id", preset.id);
+  put(out, "alias", preset.alias.empty() ? Json(nullptr) : Json(preset.alias));
+  put(out, "vendor", preset.vendor);
+  put(out, "name", preset.device.name);
+  put(out, "total_mib", preset.device.total_mib);
+  put(out, "free_mib", preset.device.free_mib);
   const int capability = preset.device.compute_capability;
-  out["compute_capability"] = nullptr;
-  if (capability > 0) out["compute_capability"] = std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-  out["sm_count"] = preset.device.sm_count > 0 ? Json(preset.device.sm_count) : Json(nullptr);
-  out["total_assumed"] = preset.device.total_assumed;
-  out["free_assumed"] = preset.device.free_assumed;
-  out["budgets"] = preset.budgets;
-  out["missing"] = preset.missing;
+  put(out, "compute_capability",
+      capability > 0 ? Json(std::to_string(capability / 10) + "." + std::to_string(capability % 10)) : Json(nullptr));
+  put(out, "sm_count", preset.device.sm_count > 0 ? Json(preset.device.sm_count) : Json(nullptr));
+  put(out, "total_assumed", preset.device.total_assumed);
+  put(out, "free_assumed", preset.device.free_assumed);
+  put(out, "budgets", preset.budgets);
+  put(out, "missing", preset.missing);
   return out;
 }
 
@@ -68,14 +69,24 @@ bool read_request(std::string_view text, Config& config, Answer& problems) {
   }
   Json list = Json::array();
   for (const Problem& problem : parsed.problems) {
-    list.push_back({{"key", problem.key},
-                    {"value", problem.value},
-                    {"message", problem.message},
-                    {"kind", word(problem.kind)},
-                    {"line", to_line(problem)}});
+    Json item;
+    put(item, "key", problem.key);
+    put(item, "value", problem.value);
+    put(item, "message", problem.message);
+    put(item, "kind", word(problem.kind));
+    put(item, "line", to_line(problem));
+    list.push_back(std::move(item));
   }
-  problems = {false, write({{"problems", std::move(list)}})};
+  Json out;
+  put(out, "problems", std::move(list));
+  problems = {false, write(out)};
   return false;
+}
+
+std::string request_text(const Config& config) {
+  Json out;
+  put(out, "request", request_json(config));
+  return write(out);
 }
 
 Json presets_json() {
@@ -86,9 +97,17 @@ Json presets_json() {
     Config config;
     config.model = preset.config;
     config.model.preset.clear();  // so that its dimensions are written, not its name
-    models.push_back({{"id", preset.id}, {"parameters", preset.parameters}, {"config", request_json(config)["model"]}});
+    Json item;
+    put(item, "id", preset.id);
+    put(item, "parameters", preset.parameters);
+    put(item, "config", request_json(config)["model"]);
+    models.push_back(std::move(item));
   }
-  return {{"devices", std::move(devices)}, {"models", std::move(models)}, {"models_to_come", models_to_come()}};
+  Json out;
+  put(out, "devices", std::move(devices));
+  put(out, "models", std::move(models));
+  put(out, "models_to_come", models_to_come());
+  return out;
 }
 
 Answer ask(Question question, std::string_view request, std::uint64_t event) {
@@ -96,6 +115,7 @@ Answer ask(Question question, std::string_view request, std::uint64_t event) {
   Answer answer;
   if (question == Question::presets) return {true, write(presets_json())};
   if (!read_request(request, config, answer)) return answer;
+  if (question == Question::request) return {true, request_text(config)};
   return {true, write(answer_json(question, config, event))};
 }
 

@@ -31,6 +31,9 @@ bool read_request(std::string_view text, Config& config, Answer& problems);
 /// The text of a value that is known to be fine.
 std::string write(const Json& json);
 
+/// {"request": ...}, every key written out.
+std::string request_text(const Config& config);
+
 Json presets_json();
 
 }  // namespace whatfits::wasm

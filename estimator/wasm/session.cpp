@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "analysis/put.h"
 #include "whatfits/request.h"
 
 namespace whatfits::wasm {
@@ -27,17 +28,6 @@ class Writer {
   std::size_t used_ = 0;
 };
 
-Json layer(std::int16_t index) { return index == kNoLayer ? Json(nullptr) : Json(index); }
-
-Json moment(const Moment& at) {
-  return {{"step", at.step},
-          {"phase", name_of(at.phase)},
-          {"layer", layer(at.layer)},
-          {"op", name_of(at.op)},
-          {"event", at.event},
-          {"requested", at.requested}};
-}
-
 Json category_names() {
   Json names = Json::array();
   for (int i = 0; i < kCategories; ++i) names.push_back(name_of(static_cast<Category>(i)));
@@ -46,7 +36,7 @@ Json category_names() {
 
 }  // namespace
 
-std::string Session::request() const { return write({{"request", request_json(config_)}}); }
+std::string Session::request() const { return request_text(config_); }
 
 std::string Session::report() const { return write(to_json(replayed() ? estimate(program_, config_) : estimate(config_))); }
 
@@ -56,27 +46,7 @@ std::string Session::ledger(std::uint64_t event) {
 }
 
 std::string Session::pool(std::uint64_t event) const {
-  const Pool pool = pool_at(program_, config_, event);
-  Json segments = Json::array();
-  for (const PoolSegment& segment : pool.segments) {
-    Json blocks = Json::array();
-    for (const PoolBlock& block : segment.blocks) {
-      blocks.push_back({{"address", block.address},
-                        {"size", block.size},
-                        {"allocated", block.allocated},
-                        {"requested", block.requested},
-                        {"category", name_of(block.category)},
-                        {"label", block.label},
-                        {"layer", layer(block.layer)},
-                        {"op", name_of(block.op)}});
-    }
-    segments.push_back({{"address", segment.address}, {"size", segment.size}, {"small", segment.small}, {"blocks", std::move(blocks)}});
-  }
-  return write({{"at", moment(pool.at)},
-                {"allocated", pool.counters.allocated},
-                {"reserved", pool.counters.reserved},
-                {"oom", pool.oom ? to_json(*pool.oom) : Json(nullptr)},
-                {"segments", std::move(segments)}});
+  return write(to_json(pool_at(program_, config_, event)));
 }
 
 std::string Session::timeline(int step) {
@@ -87,12 +57,14 @@ std::string Session::timeline(int step) {
   for (const TimelineRow& row : timeline_->rows) last_op = std::max(last_op, static_cast<int>(row.op));
   Json ops = Json::array();
   for (int i = 0; i <= last_op; ++i) ops.push_back(name_of(static_cast<OpKind>(i)));
-  return write({{"step", timeline_->step},
-                {"labels", timeline_->labels},
-                {"categories", category_names()},
-                {"phases", std::move(phases)},
-                {"ops", std::move(ops)},
-                {"oom", timeline_->oom ? to_json(*timeline_->oom) : Json(nullptr)}});
+  Json out;
+  put(out, "step", timeline_->step);
+  put(out, "labels", timeline_->labels);
+  put(out, "categories", category_names());
+  put(out, "phases", std::move(phases));
+  put(out, "ops", std::move(ops));
+  put(out, "oom", timeline_->oom ? to_json(*timeline_->oom) : Json(nullptr));
+  return write(out);
 }
 
 const Arrays& Session::timeline_arrays() {
@@ -132,9 +104,9 @@ const Arrays& Session::columns(std::size_t begin, std::size_t end, std::size_t w
 std::string Session::advise_result() const {
   const Advices& advices = advise_->result();
   Json out = to_json(advices);
-  for (std::size_t i = 0; i < advices.list.size(); ++i) out["advice"][i]["request"] = request_json(advices.list[i].config);
-  out["tried"] = advise_->done();
-  out["of"] = advise_->total();
+  for (std::size_t i = 0; i < advices.list.size(); ++i) put(out["advice"][i], "request", request_json(advices.list[i].config));
+  put(out, "tried", advise_->done());
+  put(out, "of", advise_->total());
   return write(out);
 }
 

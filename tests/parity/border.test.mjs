@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { Core, CoreError, loadCore, RequestError, runJob } from '../../web/dist/core.js';
 
 const bytes = readFileSync(new URL('../../web/dist/whatfits.wasm', import.meta.url));
@@ -16,7 +17,8 @@ test('three instances on a page share one core', async () => {
 test('bytes, an ArrayBuffer, base64 text, an address and a compiled module all load', async () => {
   const url = new URL('../../web/dist/whatfits.wasm', import.meta.url);
   const buffer = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
-  for (const source of [bytes, buffer, bytes.toString('base64'), url, url.href, await WebAssembly.compile(bytes)]) {
+  const { default: embedded } = await import('../../web/dist/embedded.js');
+  for (const source of [bytes, buffer, embedded, gzipSync(bytes), bytes.toString('base64'), url, url.href, await WebAssembly.compile(bytes)]) {
     const one = await Core.make(source);
     assert.equal(one.estimate({ ...gpt2, batch: 1 }).verdict, 'fits');
   }

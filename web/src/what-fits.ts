@@ -23,6 +23,8 @@ import { inputs, layout, tokens } from './style/sheet.js';
 
 export const PARTS = ['verdict', 'bar', 'controls', 'mountain', 'advice', 'sweep', 'segments', 'ledger', 'import', 'export'] as const;
 export type PartName = (typeof PARTS)[number];
+/** Width in em from which the controls stand beside the answer. */
+const WIDE = 62;
 /** What an author gets who asks for nothing. */
 const USUAL: readonly PartName[] = ['verdict', 'bar', 'controls'];
 
@@ -82,6 +84,7 @@ export class WhatFits extends LitElement {
     request: { attribute: false, noAccessor: true },
     _failure: { state: true },
     _ready: { state: true },
+    _wide: { state: true },
   };
   declare show: string | null;
   declare controls: string | null;
@@ -90,11 +93,14 @@ export class WhatFits extends LitElement {
   declare standalone: boolean;
   declare _failure: { code: string; message: string } | undefined;
   declare _ready: boolean;
+  /** Room for the controls beside the answer. */
+  declare _wide: boolean;
 
   readonly session = new Session();
   #asked?: Request;
   #address?: Address;
   #watch?: IntersectionObserver;
+  #resize?: ResizeObserver;
   #starting = false;
 
   static override get observedAttributes(): string[] {
@@ -105,6 +111,7 @@ export class WhatFits extends LitElement {
     super();
     this.unit = 'GiB';
     this._ready = false;
+    this._wide = false;
     this.session.onReport = (report, byUser, decision) => this.#answered(report, byUser, decision);
     this.session.subscribe(['unit', 'notes', 'problems'], () => this.requestUpdate());
     this.session.subscribe(['unit'], () => (this.unit = this.session.unit));
@@ -142,6 +149,8 @@ export class WhatFits extends LitElement {
 
   override connectedCallback(): void {
     super.connectedCallback();
+    this.#resize = new ResizeObserver(([entry]) => (this._wide = entry!.contentRect.width >= WIDE * parseFloat(getComputedStyle(this).fontSize)));
+    this.#resize.observe(this);
     if (this.session.engine) {
       this.session.compute();
       return;
@@ -159,6 +168,7 @@ export class WhatFits extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#watch?.disconnect();
+    this.#resize?.disconnect();
     this.#address?.close();
     // Moved within the page it comes back in the same task; only then is it still connected.
     queueMicrotask(() => {
@@ -238,7 +248,7 @@ export class WhatFits extends LitElement {
     const shown = this.#shown();
     const has = (part: PartName) => shown.includes(part);
     const { session } = this;
-    const side = has('controls') && shown.length > 3 && !this.controls;
+    const side = this._wide && has('controls') && shown.length > 3 && !this.controls;
     const controls = html`<wf-controls part="controls" .session=${session} .only=${this.#controlNames()}></wf-controls>`;
     return html`<div class="frame ${side ? 'with-side' : ''}" part="frame">
       ${side ? html`<div class="side"><div>${controls}</div></div>` : nothing}

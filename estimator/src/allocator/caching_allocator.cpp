@@ -138,7 +138,7 @@ std::vector<SegmentView> CachingAllocator::segments() const {
       if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .blocks = {}});
       open = true;
       views.back().size += block.size;
-      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used});
+      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used, id});
     }
   };
   for (const BlockId head : segments_) add(head);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "analysis/replay.h"
@@ -22,12 +21,13 @@ Pool pool_at(const Program& program, const Config& config, std::uint64_t event) 
     pool.oom = std::move(trace.oom);
   }
 
-  const std::vector<bool> alive = run.alive();
-  std::vector<std::pair<Address, StorageId>> owners;
-  for (StorageId id = 0; id < alive.size(); ++id) {
-    if (alive[id]) owners.emplace_back(run.address(id), id);
+  std::vector<StorageId> owners;  // by block
+  for (StorageId storage = 0; storage < run.blocks().size(); ++storage) {
+    const BlockId block = run.blocks()[storage];
+    if (block == no_block) continue;
+    if (block >= owners.size()) owners.resize(block + 1);
+    owners[block] = storage;
   }
-  std::sort(owners.begin(), owners.end());
 
   for (const SegmentView& segment : run.allocator().segments()) {
     PoolSegment out{segment.address, segment.size, segment.small, {}};
@@ -37,9 +37,8 @@ Pool pool_at(const Program& program, const Config& config, std::uint64_t event) 
       block.address = view.address;
       block.size = view.size;
       block.allocated = view.allocated;
-      const auto owner = std::lower_bound(owners.begin(), owners.end(), std::pair<Address, StorageId>{view.address, 0});
-      if (view.allocated && owner != owners.end() && owner->first == view.address) {
-        const StorageInfo& storage = program.storages[owner->second];
+      if (view.allocated) {
+        const StorageInfo& storage = program.storages[owners[view.id]];
         block.requested = storage.bytes;
         block.category = storage.category;
         block.label = program.labels[storage.label];

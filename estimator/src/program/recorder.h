@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "whatfits/program.h"
@@ -43,7 +44,7 @@ class Recorder {
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
-  std::unordered_map<std::string, std::uint32_t> label_index_;
+  std::map<std::string, std::uint32_t, std::less<>> label_index_;
 };
 
 }  // namespace whatfits

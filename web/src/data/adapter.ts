@@ -1,5 +1,5 @@
-// The loader's core as the element's engine; the page's one. The build puts the WebAssembly module in, compressed
-// and as base64 text.
+// The loader's core as the element's engine; the page's one. The build puts the WebAssembly module in, gzipped and
+// as base64 text: neither fetch nor worker, so that it runs on file://, in sandboxed frames and across origins.
 import { CoreError } from '../core/errors.js';
 import { loadCore, type Core, type Run as CoreRun } from '../core/index.js';
 import wasm from 'whatfits.wasm';
@@ -63,23 +63,13 @@ function engineOf(core: Core): Engine {
   };
 }
 
-/** The bytes of the module. Neither fetch nor worker, so that it works on file://, in sandboxed frames and across origins. */
-async function inflate(base64: string): Promise<Uint8Array> {
-  const text = atob(base64);
-  const packed = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i += 1) packed[i] = text.charCodeAt(i);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 /** Also across two copies of the script on one page: the first to come keeps it under a name of the document. */
 const KEY = Symbol.for('what-fits.engine');
 type Keeper = typeof globalThis & { [KEY]?: Promise<Engine> };
 
 export function sharedEngine(): Promise<Engine> {
   const keeper = globalThis as Keeper;
-  keeper[KEY] ??= inflate(wasm)
-    .then((bytes) => loadCore(bytes))
+  keeper[KEY] ??= loadCore(wasm)
     .then(engineOf)
     .catch((error: unknown) => {
       delete keeper[KEY];

@@ -9,7 +9,9 @@ export interface Line extends Omit<LedgerRow, 'layer'> {
 export function gather(rows: readonly LedgerRow[], byLayer: boolean): Line[] {
   const lines = new Map<string, Line>();
   rows.forEach((row, i) => {
-    const key = byLayer ? String(i) : JSON.stringify([row.category, row.label, row.op, row.shape, row.dtype]);
+    // "h.3.attn.c_attn.weight" of layer 3 is like "h.4.attn.c_attn.weight" of layer 4.
+    const label = byLayer || row.layer === null ? row.label : row.label.replace(`.${row.layer}.`, '.*.');
+    const key = byLayer ? String(i) : JSON.stringify([row.category, label, row.op, row.shape, row.dtype]);
     const line = lines.get(key);
     if (line) {
       line.count += row.count;
@@ -17,7 +19,7 @@ export function gather(rows: readonly LedgerRow[], byLayer: boolean): Line[] {
       if (row.layer !== null && !line.layers.includes(row.layer)) line.layers.push(row.layer);
     } else {
       const { layer, ...rest } = row;
-      lines.set(key, { ...rest, layers: layer === null ? [] : [layer] });
+      lines.set(key, { ...rest, label, layers: layer === null ? [] : [layer] });
     }
   });
   return [...lines.values()];

@@ -5,7 +5,6 @@ import { GROUPS } from '../data/palette.js';
 import type { Columns, Stretch, Timeline } from '../data/types.js';
 import { bytes, fixed, size, type Unit } from '../data/units.js';
 import { nextPrefix, patternDefs, svg } from './patterns.js';
-import { phrase } from './verdict.js';
 
 export interface View {
   width: number;
@@ -18,6 +17,8 @@ export interface View {
   unit: Unit;
   free: number;
   card: string;
+  /** The run's peak is in this step. */
+  whole: boolean;
 }
 
 const LEFT = 46;
@@ -176,19 +177,13 @@ export class MountainPaint {
     this.#labels.replaceChildren(...out);
   }
 
+  /** Its name stands on the left, where a step has not filled up yet. */
   #paintLimit(view: View, scale: number, floor: number): void {
     const y = HEAD + floor - view.free * scale;
-    const text = svg('text', { x: view.width - RIGHT - 4, 'text-anchor': 'end' });
-    const name = `${view.card} · ${fixed(view.free, view.unit, view.unit === 'MiB' ? 0 : 1)} free`;
-    if (y < HEAD - 2) {
-      text.textContent = `↑ ${name}`;
-      text.setAttribute('y', String(HEAD + 13));
-      this.#limit.replaceChildren(text);
-      return;
-    }
-    text.textContent = name;
-    text.setAttribute('y', String(y - 5 < HEAD + 8 ? y + 14 : y - 5));
-    this.#limit.replaceChildren(svg('path', { d: `M${LEFT} ${y}H${view.width - RIGHT}` }), text);
+    const above = y < HEAD - 2;
+    const text = svg('text', { x: LEFT + 6, y: above ? HEAD + 14 : y + 14 });
+    text.textContent = `${above ? '↑ ' : ''}${view.card} · ${fixed(view.free, view.unit, view.unit === 'MiB' ? 0 : 1)} free`;
+    this.#limit.replaceChildren(...(above ? [] : [svg('path', { d: `M${LEFT} ${y}H${view.width - RIGHT}` })]), text);
   }
 
   /** What the card could not give: a hatched block on top of what the pool holds, through the limit. */
@@ -217,7 +212,7 @@ export class MountainPaint {
     const row = timeline.row(peak);
     const x = this.#x(peak);
     const y = HEAD + floor - row.allocated * scale;
-    const words = [`peak ${bytes(row.allocated, view.unit)}`, `${row.op}, ${bytes(row.bytes, view.unit)}`];
+    const words = [`${view.whole ? 'peak' : 'highest here'} ${bytes(row.allocated, view.unit)}`, `${row.op}, ${bytes(row.bytes, view.unit)}`];
     const wide = Math.max(...words.map((line) => line.length)) * 6.7 + 10;
     const right = x + wide < view.width - RIGHT;
     const at = Math.max(HEAD + 14, Math.min(y - 12, HEAD + floor - 30));
@@ -244,15 +239,14 @@ export class MountainPaint {
   }
 }
 
-/** "In the backward, at softmax_backward: 384 MiB more" */
+/** "Backward of layer 3: softmax_backward allocates 384 MiB for gradient of the scores" */
 export function eventSentence(timeline: Timeline, index: number, unit: Unit): string {
   const row = timeline.row(index);
-  const what = row.alloc ? 'allocates' : 'frees';
-  const layer = row.layer === null ? '' : ` of layer ${row.layer}`;
-  const label = row.label && row.label !== row.op ? ` for ${row.label}` : '';
+  const place = `${sentenceCase(row.phase.replace(/_/g, ' '))}${row.layer === null ? '' : ` of layer ${row.layer}`}`;
+  const named = row.label && row.label !== row.op;
   return row.alloc
-    ? `${sentenceCase(phrase(row.phase))}${layer}: ${row.op} ${what} ${bytes(row.bytes, unit)}${label}`
-    : `${sentenceCase(phrase(row.phase))}${layer}: ${what} ${bytes(row.bytes, unit)}${row.label ? ` (${row.label})` : ''}`;
+    ? `${place}: ${row.op} allocates ${bytes(row.bytes, unit)}${named ? ` for ${row.label}` : ''}`
+    : `${place}: ${bytes(row.bytes, unit)} ${row.label ? `of ${row.label} ` : ''}are freed`;
 }
 
 const sentenceCase = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -56,7 +56,7 @@ export class Mountain extends Part {
     const row = session.row;
     const n = timeline?.count ?? 0;
     const zoomed = n > 0 && this.#end - this.#begin < n;
-    return html`<div class="section-head"><h3>Memory through one step</h3>
+    return html`<div class="section-head"><h3>Memory through ${timeline?.oom ? `step ${timeline.step}, which fails` : 'one step'}</h3>
         <div class="tools" role="group" aria-label="View of the mountain">
           <button type="button" class="icon" part="button" data-testid="zoom-out" aria-label="Zoom out" ?disabled=${!zoomed} @click=${() => this.#zoom(2)}>−</button>
           <button type="button" class="icon" part="button" data-testid="zoom-in" aria-label="Zoom in" @click=${() => this.#zoom(0.5)}>+</button>
@@ -134,7 +134,7 @@ export class Mountain extends Part {
   #cardScale(): boolean {
     const { report, free } = this.session;
     if (this.#scale !== 'auto') return this.#scale === 'card';
-    return report !== undefined && (report.verdict === 'oom' || report.peak.reserved > 0.3 * free);
+    return report !== undefined && (report.verdict === 'oom' || report.peak.reserved > 0.6 * free);
   }
 
   #draw(): void {
@@ -164,7 +164,7 @@ export class Mountain extends Part {
       this.#painted = key;
       paint.paint(timeline, {
         width: this.#width, height, begin: this.#begin, end: this.#end, top, unit, free,
-        card: session.deviceName.replace(/^NVIDIA (GeForce )?/, ''),
+        card: session.deviceName.replace(/^NVIDIA (GeForce )?/, ''), whole: timeline.row(timeline.peak).allocated === session.report.peak.allocated,
       });
     }
     paint.cursor(timeline, this.#hover ?? session.row);

@@ -74,9 +74,9 @@ export class Verdict extends Part {
       if (fits === false) return html`<p class="reason" data-testid="bound">The pool never settles: some later step would need more than the ones replayed.</p>`;
       return nothing;
     }
-    const where = html`${own ? 'In' : `At ${count(fit?.first_failure_at ?? 0)}, in`} step ${failure.step}, ${phrase(failure.phase)}${failure.layer === null
+    const where = html`${own ? 'In ' : html`At batch ${count(fit?.first_failure_at ?? 0)}, in `}${phrase(failure.phase)}${failure.layer === null
       ? ''
-      : ` of layer ${failure.layer}`}, <code>${failure.op}</code> asks for ${bytes(failure.tensor, unit)}`;
+      : ` of layer ${failure.layer}`} of step ${failure.step}, <code>${failure.op}</code> asks for ${bytes(failure.tensor, unit)}`;
     const sum = failure.allocated + failure.tensor;
     if (sum > session.free) {
       return html`<p class="reason" data-testid="bound">

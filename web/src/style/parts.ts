@@ -12,11 +12,11 @@ export const verdict = css`
   .largest { font-weight: inherit; color: var(--_accent); }
   [data-state='oom'] .largest { color: var(--_bad); }
   .stale { font-size: 0.9em; color: var(--_tight); margin-block-start: 0.5rem; }
-  .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.2rem, 1fr)); gap: 0.75rem 1.25rem; margin: 1.1rem 0 0; }
+  .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(8.2rem, 100%), 1fr)); gap: 0.75rem 1.25rem; margin: 1.1rem 0 0; }
   .figures div { border-block-start: 2px solid var(--_fg); padding-block-start: 0.4rem; }
   .figures .bad { border-color: var(--_bad); }
   dt { font-size: 0.82em; color: var(--_muted); }
-  dd { margin: 0; font-size: 1.22em; font-weight: 600; letter-spacing: -0.01em; white-space: nowrap; }
+  dd { margin: 0; font-size: 1.22em; font-weight: 600; letter-spacing: -0.01em; }
   .reason { margin-block-start: 1rem; max-inline-size: 46em; }
   .try { display: flex; flex-wrap: wrap; gap: 0.4rem 0.5rem; align-items: center; margin-block-start: 0.8rem; }
   .try > span { font-size: 0.86em; font-weight: 600; margin-inline-end: 0.25rem; }
@@ -45,9 +45,9 @@ export const charts = css`
   .swatch.line-reserved { block-size: 0; border-block-start: 2px dashed var(--_fg); border-radius: 0; vertical-align: 0.25em; inline-size: 1em; }
   .legend { border-collapse: collapse; margin-block-start: 0.5rem; font-size: 0.86em; inline-size: 100%; }
   .legend tbody { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15.5rem, 100%), 1fr)); column-gap: 2rem; }
-  .legend tr { display: flex; justify-content: space-between; gap: 0.75rem; padding-block: 0.17rem; border-block-end: 1px solid color-mix(in srgb, var(--_rule) 60%, transparent); }
-  .legend th { font-weight: 400; text-align: start; padding: 0; }
-  .legend td { padding: 0; text-align: end; white-space: nowrap; font-weight: 550; }
+  .legend tr { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 0.75rem; padding-block: 0.17rem; border-block-end: 1px solid color-mix(in srgb, var(--_rule) 60%, transparent); }
+  .legend th { font-weight: 400; text-align: start; padding: 0; min-inline-size: 0; overflow-wrap: anywhere; }
+  .legend td { padding: 0; text-align: end; font-weight: 550; margin-inline-start: auto; }
   .legend .none { color: var(--_muted); } .legend .none td { font-weight: 400; }
 
   svg.bar { inline-size: 100%; }
@@ -63,7 +63,7 @@ export const charts = css`
   .m-frame { touch-action: pan-y; }
   svg.mountain { inline-size: 100%; cursor: crosshair; }
   .m-area { stroke: var(--_bg); stroke-width: 0.7; }
-  .m-slack { stroke: none; opacity: 0.75; }
+  .m-slack { stroke: none; opacity: 0.4; }
   .m-allocated { fill: none; stroke: var(--_fg); stroke-width: 1.3; }
   .m-reserved { fill: none; stroke: var(--_fg); stroke-width: 1.5; stroke-dasharray: 5 3; }
   .m-axis path { stroke: var(--_rule); stroke-width: 1; } .m-axis .m-floor { stroke: var(--_edge); }
@@ -77,8 +77,8 @@ export const charts = css`
   .m-flag .m-peak { fill: var(--_fg); font-weight: 650; } .m-flag .m-op { font-size: 11px; }
   .m-refused .m-block { stroke: var(--_bad); stroke-width: 1.5; } .m-refused .m-held { fill: var(--_soft); }
   .m-cursor { pointer-events: none; } .m-cursor path { stroke: var(--_accent); stroke-width: 1.5; } .m-cursor circle { fill: var(--_accent); stroke: var(--_bg); stroke-width: 1.5; }
-  .transport { display: flex; align-items: center; gap: 0.4rem; margin-block-start: 0.25rem; }
-  .transport input { flex: 1; margin-inline: 0.4rem; }
+  .transport { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem; margin-block-start: 0.25rem; }
+  .transport input { flex: 1 1 7rem; margin-inline: 0.4rem; inline-size: auto; }
   .readout { font-size: 0.92em; margin-block: 0.4rem 0.2rem; min-block-size: 2.9em; overflow-wrap: anywhere; }
 `;
 
@@ -86,12 +86,12 @@ export const tables = css`
   .advice { list-style: none; margin: 0; padding: 0; }
   .advice li { display: grid; grid-template-columns: minmax(0, 1.5fr) minmax(9rem, 1fr) auto; gap: 0.25rem 1rem; align-items: center; padding-block: 0.55rem; border-block-start: 1px solid var(--_rule); }
   .advice li:first-child { border: 0; }
-  .advice-text { display: grid; font-size: 0.92em; } .advice-text b { font-weight: 600; }
+  .advice-text { display: grid; font-size: 0.92em; overflow-wrap: anywhere; min-inline-size: 0; } .advice-text b { font-weight: 600; }
   .advice-text .muted { font-size: 0.9em; }
-  .advice-gain { display: grid; grid-template-columns: auto auto; justify-content: space-between; gap: 0.1rem 0.75rem; font-size: 0.88em; white-space: nowrap; }
-  .saving { grid-column: 1 / -1; block-size: 5px; background: var(--_soft); border-radius: 3px; overflow: hidden; }
+  .advice-gain { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0.1rem 0.75rem; font-size: 0.88em; min-inline-size: 0; }
+  .saving { flex: 1 0 100%; block-size: 5px; background: var(--_soft); border-radius: 3px; overflow: hidden; }
   .saving i { display: block; block-size: 100%; background: var(--_accent); }
-  @container what-fits (max-width: 34rem) { .advice li { grid-template-columns: minmax(0, 1fr) auto; } .advice-text { grid-column: 1 / -1; } }
+  @container what-fits (max-width: 34em) { .advice li { grid-template-columns: minmax(0, 1fr) auto; } .advice-text { grid-column: 1 / -1; } }
 
   table.ledger { border-collapse: collapse; inline-size: 100%; font-size: 0.86em; }
   .ledger caption { text-align: start; color: var(--_muted); padding-block-end: 0.4rem; }
@@ -102,13 +102,15 @@ export const tables = css`
   .ledger .bytes { text-align: end; padding-inline-end: 0; white-space: nowrap; font-weight: 600; }
   .ledger .op { color: var(--_muted); font-family: var(--_mono); font-size: 0.88em; margin-inline-start: 0.6em; }
   .ledger .shape, .ledger .formula { font-size: 0.95em; } .ledger td.formula { font-family: var(--_mono); font-size: 0.88em; }
-  @container what-fits (max-width: 52rem) { .ledger .formula, .ledger .category { display: none; } }
-  @container what-fits (max-width: 38rem) { .ledger .shape { display: none; } .ledger .op { display: block; margin-inline-start: 1.35em; } .ledger .layer { white-space: nowrap; } }
+  @container what-fits (max-width: 52em) { .ledger .formula, .ledger .category { display: none; } }
+  @container what-fits (max-width: 24em) { .ledger th.layer, .ledger td.layer { display: none; } }
+  progress { max-inline-size: 100%; min-inline-size: 3em; accent-color: var(--_accent); }
+  @container what-fits (max-width: 38em) { .ledger .shape { display: none; } .ledger .op { display: block; margin-inline-start: 1.35em; } .ledger .layer { white-space: nowrap; } }
 
   .sweep { border-collapse: separate; border-spacing: 1px; inline-size: 100%; table-layout: fixed; font-size: 0.78em; }
   .sweep caption { text-align: start; color: var(--_muted); padding-block-end: 0.5rem; font-size: 1.1em; }
   .sweep th { font-weight: 500; color: var(--_muted); padding: 0.1rem 0.2rem; text-align: center; }
-  .sweep th[scope='row'] { text-align: end; padding-inline-end: 0.5rem; }
+  .sweep th[scope='row'] { text-align: end; padding-inline-end: 0.5rem; } .sweep thead th:first-child { inline-size: 3.4rem; }
   .sweep td { padding: 0; }
   .sweep button { display: grid; place-items: center; inline-size: 100%; min-block-size: 26px; padding: 0; border: 0; border-radius: 2px; font-size: 1em; background: var(--_soft); color: var(--_muted); overflow: hidden; }
   .sweep button[data-state='fits'] { background: color-mix(in oklab, var(--_parameters) var(--use, 30%), var(--_bg)); color: var(--_fg); }
@@ -123,7 +125,8 @@ export const tables = css`
 
   .pool { inline-size: 100%; }
   .pool-used { stroke: var(--_bg); stroke-width: 0.6; } .pool-free { stroke: var(--_edge); stroke-width: 0.8; } .pool-edge { fill: none; stroke: var(--_fg); stroke-width: 1; }
-  .drop { border: 1.5px dashed var(--_edge); border-radius: var(--_radius); padding: 1rem; display: grid; gap: 0.75rem; }
+  .drop { border: 1.5px dashed var(--_edge); border-radius: var(--_radius); padding: 1rem; display: grid; gap: 0.75rem; grid-template-columns: minmax(0, 1fr); overflow-wrap: anywhere; }
+  .drop input[type='file'] { max-inline-size: 100%; min-inline-size: 0; }
   .drop.over { border-color: var(--_accent); background: var(--_soft); }
   .drop textarea { min-block-size: 6.5em; font-family: var(--_mono); font-size: 0.82em; resize: vertical; }
   .row { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }

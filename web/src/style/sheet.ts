@@ -23,7 +23,7 @@ export const tokens = css`
     --_logits: var(--wf-cat-logits, light-dark(#d55e00, #e2722a));
     --_temporaries: var(--wf-cat-temporaries, light-dark(#cc79a7, #d68bb5));
     --_other: var(--wf-cat-other, light-dark(#9a9ea6, #6e737d));
-    --_font: var(--wf-font, ui-sans-serif, system-ui, "Inter", "Segoe UI", Roboto, sans-serif);
+    --_font: var(--wf-font, Inter, ui-sans-serif, system-ui, "Segoe UI", Roboto, sans-serif);
     --_mono: var(--wf-mono, ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", monospace);
     --_radius: var(--wf-radius, 0.55rem);
     --_gap: var(--wf-gap, 1.5rem);
@@ -63,11 +63,9 @@ export const layout = css`
   .main > .joined { border: 0; padding: 0; }
   .pair { display: grid; gap: var(--_gap); grid-template-columns: minmax(0, 1fr); }
   .pair > * + * { border-block-start: 1px solid var(--_rule); padding-block-start: var(--_gap); }
-  @container what-fits (min-width: 62rem) {
-    .frame.with-side { grid-template-columns: 17.5rem minmax(0, 1fr); gap: 2.25rem; }
-    .side > * { position: sticky; inset-block-start: 1rem; }
-    .side { align-content: stretch; }
-  }
+  .frame.with-side { grid-template-columns: 17.5rem minmax(0, 1fr); gap: 2.25rem; }
+  .side > * { position: sticky; inset-block-start: 1rem; }
+  .side { align-content: stretch; }
   .topline { display: flex; flex-wrap: wrap; gap: 0.5rem 0.75rem; align-items: center; justify-content: flex-end; }
   .topline .spacer { flex: 1; }
   .section-head { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0.5rem 1rem; margin-block-end: 0.75rem; }
@@ -79,12 +77,13 @@ export const layout = css`
   .fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(13rem, 100%), 1fr)); gap: 0.9rem 1.1rem; align-items: start; }
   .field { display: grid; gap: 0.25rem; min-inline-size: 0; }
   .field.slide { grid-column: 1 / -1; }
-  @container what-fits (min-width: 40rem) { .field.slide { grid-column: span 1; min-inline-size: 0; } .fields:has(> .slide) { grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); } }
-  @container what-fits (min-width: 62rem) { .side .field.slide { grid-column: 1 / -1; } .side .fields, .side .fields:has(> .slide) { grid-template-columns: minmax(0, 1fr); } }
+  @container what-fits (min-width: 40em) { .field.slide { grid-column: span 1; min-inline-size: 0; } .fields:has(> .slide) { grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); } }
+  .side .field.slide { grid-column: 1 / -1; } .side .fields, .side .fields:has(> .slide) { grid-template-columns: minmax(0, 1fr); }
   .field > label:not(.check) { font-size: 0.84em; font-weight: 550; color: var(--_muted); }
-  .hint, small { font-size: 0.8em; color: var(--_muted); }
+  .hint, small { font-size: 0.8em; color: var(--_muted); overflow-wrap: anywhere; }
+  .check span { min-inline-size: 0; }
   .wrong { font-size: 0.86em; color: var(--_bad); overflow-wrap: anywhere; }
-  .slider { display: grid; grid-template-columns: minmax(0, 1fr) 5.2em; gap: 0.75rem; align-items: center; }
+  .slider { display: grid; grid-template-columns: minmax(0, 1fr) minmax(3.2em, 5.2em); gap: 0.75rem; align-items: center; }
   .track { position: relative; display: block; }
   .limit-mark { position: absolute; inset-inline: 0.55rem; inline-size: calc(100% - 1.1rem); inset-block-end: -5px; pointer-events: none; overflow: visible; }
   .limit-mark rect { fill: var(--_bad); opacity: 0.75; }
@@ -100,7 +99,7 @@ export const inputs = css`
   .slider input.number { text-align: end; }
   select { appearance: none; padding-inline-end: 1.7em; text-overflow: ellipsis; background-repeat: no-repeat; background-position: right 0.55em center; background-size: 0.65em; background-image: linear-gradient(45deg, transparent 50%, var(--_muted) 50%), linear-gradient(-45deg, transparent 50%, var(--_muted) 50%); background-size: 0.34em 0.34em; background-position: right 0.95em center, right 0.62em center; }
   option, optgroup { background-color: var(--_bg); color: var(--_fg); }
-  .tools select { inline-size: auto; max-inline-size: 100%; }
+  .tools select { inline-size: auto; max-inline-size: 100%; } .tools label { min-inline-size: 0; max-inline-size: 100%; }
   [aria-invalid='true'] { border-color: var(--_bad); box-shadow: 0 0 0 1px var(--_bad); }
   button { min-block-size: 2.1em; padding: 0.22em 0.8em; border: 1px solid var(--_edge); border-radius: 0.35em; background: var(--_bg); cursor: pointer; line-height: 1.3; }
   button:hover:not(:disabled) { background: var(--_soft); border-color: var(--_fg); }
