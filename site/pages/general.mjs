@@ -39,7 +39,7 @@ function liveTable(id, caption, shapes, setting, budget) {
   })}</tbody></table></div>`;
 }
 
-const controls = (id, s) => html`<form class="controls" aria-label="What the table is for">
+const controls = (id, s) => html`<form class="controls" aria-label="Setting of the table of ${id === 'std' ? 'standard shapes' : 'published configurations'}">
 <label for="${id}-batch">Sequences, B<input id="${id}-batch" name="batch" type="text" inputmode="numeric" autocomplete="off" value="1"></label>
 <label for="${id}-length">Tokens each, T<input id="${id}-length" name="tokens" type="text" inputmode="numeric" autocomplete="off" value="2048"></label>
 <label for="${id}-bytes">Activations<select id="${id}-bytes" name="bytes"><option value="4"${s === 4 ? ' selected' : ''}>fp32, 4 bytes</option><option value="2"${s === 2 ? ' selected' : ''}>16 bits, 2 bytes</option></select></label>
