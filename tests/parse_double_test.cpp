@@ -58,7 +58,7 @@ TEST_CASE("random numbers as the C library reads them") {
     double value = 0;
     const std::uint64_t pattern = random() & 0x7fffffffffffffff;
     std::memcpy(&value, &pattern, sizeof value);
-    if (!(value < 1e309)) continue;
+    if (!std::isfinite(value)) continue;
     char text[64];
     std::snprintf(text, sizeof text, "%.*e", 14 + static_cast<int>(random() % 6), value);
     same(text);
