@@ -1,5 +1,6 @@
 // The module's own strtod against the C library's: same bits for whatever JSON can write.
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>

@@ -166,7 +166,10 @@ double parse_double(const char* text, char** end) {
 #include <cstdarg>
 #include <cstddef>
 
+// All three of the C library's file, or the linker takes that file for the others and finds strtod twice.
 extern "C" double strtod(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }
+extern "C" float strtof(const char* text, char** end) { return static_cast<float>(whatfits::wasm::parse_double(text, end)); }
+extern "C" long double strtold(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }
 
 // "\\u%04x" and its kin: text, and numbers as hex digits of a stated width. Nothing else is printed.
 extern "C" int snprintf(char* out, std::size_t size, const char* format, ...) {
