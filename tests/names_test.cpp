@@ -1,8 +1,9 @@
 // Formulas and names, as people read them in the ledger.
 #include <catch2/catch_test_macros.hpp>
+#include <cctype>
 #include <cstddef>
 #include <initializer_list>
-#include <set>
+#include <map>
 #include <string>
 
 #include "support/runs.h"
@@ -77,46 +78,41 @@ TEST_CASE("types have PyTorch's names and sizes", "[names]") {
   CHECK(size_of(DType::boolean) == 1);
 }
 
+/// Takes `prefix` off the front of `text` if it is there.
+bool take(std::string& text, const std::string& prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.erase(0, prefix.size());
+  return true;
+}
+
+/// The value of "2·B·T²·C/NH·4".
+double worked_out(std::string formula, const std::map<std::string, double>& letters) {
+  double value = 1;
+  while (!formula.empty()) {
+    const bool divide = take(formula, "/");
+    if (!divide) take(formula, "·");
+    std::size_t length = 1;
+    while (length < formula.size() && std::isalnum(static_cast<unsigned char>(formula[length])) != 0) ++length;
+    const std::string word = formula.substr(0, length);
+    formula.erase(0, length);
+    const double factor = letters.contains(word) ? letters.at(word) : std::stod(word);
+    const int power = take(formula, "²") ? 2 : take(formula, "³") ? 3 : 1;
+    for (int i = 0; i < power; ++i) value = divide ? value / factor : value * factor;
+  }
+  return value;
+}
+
 TEST_CASE("formulas in a real ledger give the row's bytes when worked out", "[names]") {
   const Config config =
       testing::config_of(std::string(R"({"model": {"model_type": "gpt2-from-scratch", "n_layer": 2, "n_embd": 96, "n_head": 6,
                                          "vocab_size": 1009, "n_positions": 80}, "batch": 3, "seq_len": 61})"));
   const Report report = estimate(config);
+  const std::map<std::string, double> letters = {{"B", 3}, {"T", 61}, {"C", 96}, {"NH", 6}, {"V", 1009}, {"P", 80}};
   int checked = 0;
   for (const LedgerRow& row : report.ledger.rows) {
     if (row.formula.empty()) continue;
     INFO(row.label << ": " << row.formula);
-    double value = 1;
-    bool divide = false;
-    std::string rest = row.formula;
-    while (!rest.empty()) {
-      // A factor: a number or a letter, perhaps with an exponent; before it "·" or "/".
-      if (rest.starts_with("·")) divide = false, rest.erase(0, std::string("·").size());
-      if (rest.starts_with("/")) divide = true, rest.erase(0, 1);
-      double factor = 0;
-      std::size_t length = 1;
-      if (rest.starts_with("NH"))
-        factor = 6, length = 2;
-      else if (rest[0] == 'B')
-        factor = 3;
-      else if (rest[0] == 'T')
-        factor = 61;
-      else if (rest[0] == 'C')
-        factor = 96;
-      else if (rest[0] == 'V')
-        factor = 1009;
-      else if (rest[0] == 'P')
-        factor = 80;
-      else
-        factor = static_cast<double>(std::stoul(rest, &length));
-      rest.erase(0, length);
-      int power = 1;
-      if (rest.starts_with("²"))
-        power = 2, rest.erase(0, std::string("²").size());
-      else if (rest.starts_with("³"))
-        power = 3, rest.erase(0, std::string("³").size());
-      for (; power > 0; --power) value = divide ? value / factor : value * factor;
-    }
+    const double value = worked_out(row.formula, letters);
     CHECK(value * row.count == static_cast<double>(row.bytes));
     ++checked;
   }

@@ -85,7 +85,8 @@ struct Training {
 Program record(const Config& config) { return record_steps(config, 2); }
 
 Program record_steps(const Config& config, int steps) {
-  Recorder recorder;
+  const auto runs = static_cast<std::size_t>(config.grad_accumulation * steps);
+  Recorder recorder(runs * static_cast<std::size_t>(config.model.n_layer + 1));
   recorder.label("");
   recorder.program.letter_values = {config.batch,        config.seq_len,          config.model.n_embd,
                                     config.model.n_head, config.model.vocab_size, config.model.n_positions};

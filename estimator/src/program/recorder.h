@@ -1,6 +1,7 @@
 // Writes a Program down while the training script runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -15,6 +16,9 @@ namespace whatfits {
 
 class Recorder {
  public:
+  /// `block_runs`: about how often a block will run. Only room is made for it: growing by copying would cost as much as recording.
+  explicit Recorder(std::size_t block_runs = 0);
+
   Program program;
 
   /// A storage of `bytes`, asked for by the operator at work. Its tensor follows with tensor().
