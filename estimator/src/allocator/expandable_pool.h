@@ -9,10 +9,10 @@
 
 namespace whatfits {
 
-/// The range's blocks live in the allocator's BlockTable, the free ones in the pool's FreeList; both are passed in. Blocks
+/// The ranges' blocks live in the allocator's BlockTable, the free ones in the pool's FreeList; both are passed in. Blocks
 /// without memory always start and end at whole units, and no two of them are neighbours.
-/// A pool lives in one range, 9/8 of the device's memory, until that has no hole left that is large enough: then it opens
-/// another, below the ones it has (CUDACachingAllocator's find_expandable_block).
+/// A pool has one range, of more addresses than the device has memory; another when holes that are each too small use those up. A
+/// range that a retry leaves without any memory is given back.
 class ExpandablePool {
  public:
   ExpandablePool(bool small, Bytes total);
@@ -21,28 +21,27 @@ class ExpandablePool {
   /// FreeList::none if no free block is large enough.
   FreeList::Index find(const BlockTable& blocks, const FreeList& free, Bytes size) const;
   /// Maps as much as a block of `size` bytes needs, at the lowest unmapped place with room (and from the free block before it,
-  /// if any). The block is then free and listed. no_block when memory or addresses run out; what was mapped on the way stays.
+  /// if any), in a new range if there is none. The block is then free and listed. no_block when memory or addresses run out; what was mapped on the way stays.
   BlockId grow(BlockTable& blocks, FreeList& free, MemorySource& source, Bytes size);
   /// Gives back the whole units inside free blocks, smallest block first.
   void unmap_free(BlockTable& blocks, FreeList& free, MemorySource& source);
 
   Bytes mapped() const { return mapped_; }
-  /// The first block of each range, in address order; empty before the first grow().
+  /// A range by its first block, which starts where the range does. By address.
   const std::vector<BlockId>& heads() const { return heads_; }
 
  private:
+  BlockId add_range(BlockTable& blocks, MemorySource& source);
   BlockId map(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id, Bytes size);
   void unmap(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id);
-  BlockId open_range(BlockTable& blocks);
-  Address range_of(const BlockTable& blocks, Address address) const;
-  std::vector<BlockId>::iterator unmapped_from(const BlockTable& blocks, Address address);
+  /// The first of `ids`, which are by address, at or above `address`.
+  static std::vector<BlockId>::iterator from(std::vector<BlockId>& ids, const BlockTable& blocks, Address address);
 
   bool small_;
   Bytes unit_;
-  Address next_base_;              // where the next range will start
   Bytes range_;
   Bytes mapped_ = 0;
-  std::vector<BlockId> heads_;     // by address
+  std::vector<BlockId> heads_;
   std::vector<BlockId> unmapped_;  // by address
 };
 

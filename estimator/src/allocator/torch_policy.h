@@ -42,11 +42,4 @@ constexpr Bytes expandable_unit(bool small) { return small ? small_segment : lar
 /// The address range of an expandable segment: 9/8 of the device's memory, in whole units. ExpandableSegment::ExpandableSegment
 constexpr Bytes expandable_range(Bytes total, bool small) { return round_up(total + total / 8, expandable_unit(small)); }
 
-/// The driver takes address space in multiples of this (see virtual_source.h).
-inline constexpr Bytes address_piece = 32 * MiB;
-
-/// Where a pool's first range lies is the driver's choice and decides nothing: the pools never share one. Any two addresses far
-/// apart do. Later ranges lie below the first, as segments do.
-constexpr Bytes expandable_base(bool small) { return Bytes{small ? 2U : 1U} << 48; }
-
 }  // namespace whatfits::torch_policy

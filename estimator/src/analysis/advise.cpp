@@ -3,6 +3,7 @@
 
 #include "analysis/replay.h"
 #include "whatfits/estimate.h"
+#include "whatfits/jobs.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -72,29 +73,62 @@ std::vector<Change> changes(const Config& now) {
 
 }  // namespace
 
-Advices advise(const Config& config) {
-  Advices advices;
-  advices.needs = needs(config);
-  const Fit now = fit(config);
-  advices.largest_batch = now.largest;
-  advices.fits = config.batch <= now.largest;
-  for (Change& change : changes(config)) {
+AdviseJob::AdviseJob(Config config) : config_(std::move(config)) {
+  for (Change& change : changes(config_)) {
     Advice advice;
-    const Counters after = needs(change.config);
-    const Fit then = fit(change.config);
     advice.key = std::move(change.key);
     advice.value = std::move(change.value);
     advice.title = std::move(change.title);
     advice.cost = std::move(change.cost);
-    advice.saves = static_cast<std::int64_t>(advices.needs.reserved) - static_cast<std::int64_t>(after.reserved);
-    advice.saves_allocated = static_cast<std::int64_t>(advices.needs.allocated) - static_cast<std::int64_t>(after.allocated);
-    advice.largest_batch = then.largest;
-    advice.fits = change.config.batch <= then.largest;
     advice.config = std::move(change.config);
-    advices.list.push_back(std::move(advice));
+    open_.push_back(std::move(advice));
   }
-  std::stable_sort(advices.list.begin(), advices.list.end(), [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
-  return advices;
+  std::reverse(open_.begin(), open_.end());
+}
+
+/// What one subject needs, then the largest batch of it; the request itself is the first subject.
+bool AdviseJob::step() {
+  if (own_figures_ && open_.empty()) return false;
+  const Config& subject = own_figures_ ? open_.back().config : config_;
+  if (!needs_) {
+    needs_ = needs(subject);
+    return true;
+  }
+  if (!fit_) fit_.emplace(subject);
+  if (fit_->step()) return true;
+  const Counters after = *needs_;
+  const std::int64_t largest = fit_->largest();
+  needs_.reset();
+  fit_.reset();
+  finish_one(after, largest);
+  return !open_.empty();
+}
+
+void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
+  if (!own_figures_) {
+    own_figures_ = true;
+    advices_.needs = after;
+    advices_.largest_batch = largest;
+    advices_.fits = config_.batch <= largest;
+    return;
+  }
+  Advice advice = std::move(open_.back());
+  open_.pop_back();
+  const auto less = [](Bytes now, Bytes then) { return static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then); };
+  advice.saves = less(advices_.needs.reserved, after.reserved);
+  advice.saves_allocated = less(advices_.needs.allocated, after.allocated);
+  advice.largest_batch = largest;
+  advice.fits = advice.config.batch <= largest;
+  const auto place = std::upper_bound(advices_.list.begin(), advices_.list.end(), advice,
+                                      [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
+  advices_.list.insert(place, std::move(advice));
+}
+
+Advices advise(const Config& config) {
+  AdviseJob job(config);
+  while (job.step()) {
+  }
+  return job.result();
 }
 
 }  // namespace whatfits

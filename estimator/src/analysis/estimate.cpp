@@ -5,6 +5,7 @@
 #include "analysis/ledger.h"
 #include "analysis/replay.h"
 #include "analysis/report.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -88,10 +89,12 @@ Report formula_report(const Config& config) {
   return report;
 }
 
-Report estimate(const Config& config) {
-  if (config.engine == Engine::formula) return formula_report(config);
-  const Program program = record(config);
+Report estimate(const Program& program, const Config& config) {
   return make_report(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
+}
+
+Report estimate(const Config& config) {
+  return config.engine == Engine::formula ? formula_report(config) : estimate(record(config), config);
 }
 
 Explanation explain(const Config& config) {

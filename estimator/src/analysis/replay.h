@@ -45,6 +45,8 @@ class Replay {
   const CachingAllocator& allocator() const { return allocator_; }
   /// By storage: alive at this moment.
   std::vector<bool> alive() const;
+  /// By storage: its block at this moment, or no_block.
+  const std::vector<BlockId>& blocks() const { return blocks_; }
 
  private:
   template <bool kObserved>

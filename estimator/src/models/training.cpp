@@ -82,7 +82,9 @@ struct Training {
 
 }  // namespace
 
-Program record(const Config& config) {
+Program record(const Config& config) { return record_steps(config, 2); }
+
+Program record_steps(const Config& config, int steps) {
   Recorder recorder;
   recorder.label("");
   recorder.program.letter_values = {config.batch,        config.seq_len,          config.model.n_embd,
@@ -102,7 +104,7 @@ Program record(const Config& config) {
     recorder.end_setup();
 
     Training training{torch, config, model, optimizer};
-    for (int step = 0; step < 2; ++step) {
+    for (int step = 0; step < steps; ++step) {
       recorder.reading(Reading::before);
       training.step();
       recorder.reading(Reading::end_of_step);
