@@ -81,7 +81,7 @@ int run_estimate(const Arguments& arguments, Session& session) {
     session.paragraph(peak_sentence(report));
   }
   session.line();
-  session.line(style.bold("Where the bytes go at the peak"));
+  session.line(style.bold("Where the bytes go at the peak") + (trace.oom && !report.by_formula ? ", " + place(trace.peak_at) : ""));
   session.out += category_table(report.ledger, session);
   if (const std::string settled = settled_sentence(report, session); !settled.empty()) {
     session.line();
