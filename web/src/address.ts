@@ -1,7 +1,7 @@
 // The address bar, for the one page that is the element's own. Embedded elements never come here.
 import { readLink, writeLink } from './data/link.js';
 import type { Session } from './data/session.js';
-import type { Request } from './data/types.js';
+import { isJsonObject, type Request } from './data/types.js';
 
 /** Browsers count how often a page writes the address, and throw beyond. */
 const WRITE_MS = 500;
@@ -36,7 +36,12 @@ export class Address {
     const link = readLink(location.hash);
     if (!link) return;
     if (link.state.unit) this.session.setUnit(link.state.unit);
-    this.session.ask({ ...this.base, ...link.state.request });
+    const request: Request = { ...this.base, ...link.state.request };
+    // A link that only changes a dimension changes it of the page's model.
+    if (isJsonObject(request.model) && !('model_type' in request.model) && !('preset' in request.model) && typeof this.base.model === 'string') {
+      request.model = { preset: this.base.model, ...request.model };
+    }
+    this.session.ask(request);
     this.session.note(...link.notes);
   }
 

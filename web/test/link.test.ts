@@ -81,3 +81,8 @@ test('a wrong value stays text, so that the core can name it', () => {
   const { state } = readLink('#v=1&batch=1e999&clip-grad-norm=maybe&steps=99999999999999999999')!;
   assert.deepEqual(state.request, { batch: '1e999', clip_grad_norm: 'maybe', steps: '99999999999999999999' });
 });
+
+test('a preset that is changed in part stays known', () => {
+  const read = readLink('#v=1&model=gpt2-from-scratch&model.n-layer=6&device=a40&device.free-mib=40000')!;
+  assert.deepEqual(read.state.request, { model: { preset: 'gpt2-from-scratch', n_layer: 6 }, device: { preset: 'a40', free_mib: 40000 } });
+});

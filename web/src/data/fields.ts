@@ -122,13 +122,16 @@ export function get(request: Request, path: readonly string[]): Json | undefined
   return value;
 }
 
-/** A copy of `request` with one value set. A section that is a name (a preset) becomes an object; see Session for what fills it. */
+/**
+ * A copy of `request` with one value set. A section that is a name (a preset) becomes an object that remembers it as `preset`;
+ * see Session for what fills it.
+ */
 export function put(request: Request, path: readonly string[], value: Json): Request {
   const [key, ...rest] = path;
   if (key === undefined) return request;
   if (rest.length === 0) return { ...request, [key]: value };
   const inner = request[key];
-  return { ...request, [key]: put(isObject(inner) ? inner : {}, rest, value) };
+  return { ...request, [key]: put(isObject(inner) ? inner : typeof inner === 'string' ? { preset: inner } : {}, rest, value) };
 }
 
 export function equal(a: Json | undefined, b: Json | undefined): boolean {

@@ -3,7 +3,7 @@
 import type { Engine, Run } from './engine.js';
 import { equal, get, isObject, put } from './fields.js';
 import { Slicer } from './slicer.js';
-import type { Advices, Fit, Json, ModelPreset, Problem, Report, Request, Timeline } from './types.js';
+import type { Advices, DevicePreset, Fit, Json, ModelPreset, Problem, Report, Request, Timeline } from './types.js';
 import type { Unit } from './units.js';
 
 export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine';
@@ -128,18 +128,31 @@ export class Session {
       const key = problem.key.split('.')[0] ?? '';
       if (key !== path[0] && this.run && key in this.run.request) base = { ...base, [key]: this.run.request[key] ?? null };
     }
-    if (path.length < 2) return base;
-    const section = path[0]!;
-    const now = base[section];
-    if (section === 'model' && typeof now === 'string') {
-      const preset = this.preset(now);
-      return preset ? { ...base, model: { ...preset.config } } : base;
+    return path.length < 2 ? base : this.#filled(base, true);
+  }
+
+  /** Sections that name a preset and change some of it, written out. With `all`, every preset. */
+  #filled(request: Request, all = false): Request {
+    const { model, device } = request;
+    const filled = { ...request };
+    const modelId = typeof model === 'string' ? (all ? model : undefined) : isObject(model) && !('model_type' in model) ? (model.preset ?? 'gpt2-from-scratch') : undefined;
+    const preset = typeof modelId === 'string' ? this.preset(modelId) : undefined;
+    if (preset) {
+      const { preset: _, ...own } = isObject(model) ? model : {};
+      filled.model = { ...preset.config, ...own };
     }
-    if (section === 'device' && typeof now === 'string') {
-      const card = this.engine?.devices.find((device) => device.id === now);
-      return { ...base, device: card ? { name: card.name, total_mib: card.total_mib, free_mib: card.free_mib, compute_capability: card.compute_capability, sm_count: card.sm_count } : {} };
+    const cardId = typeof device === 'string' ? (all ? device : undefined) : isObject(device) ? device.preset : undefined;
+    const card = typeof cardId === 'string' ? this.#card(cardId) : undefined;
+    if (card) {
+      const { preset: _, ...own } = isObject(device) ? device : {};
+      const { name, total_mib, free_mib, compute_capability, sm_count } = card;
+      filled.device = { name, total_mib, free_mib, compute_capability, sm_count, ...own };
     }
-    return base;
+    return filled;
+  }
+
+  #card(id: string): DevicePreset | undefined {
+    return this.engine?.devices.find((card) => card.id === id || card.alias === id);
   }
 
   preset(id: string): ModelPreset | undefined {
@@ -156,13 +169,13 @@ export class Session {
   /** MiB the allocator may have. */
   get free(): number {
     const device = this.value.device;
-    const mib = typeof device === 'string' ? this.engine?.devices.find((card) => card.id === device)?.free_mib : get(this.value, ['device', 'free_mib']);
+    const mib = typeof device === 'string' ? this.#card(device)?.free_mib : get(this.value, ['device', 'free_mib']);
     return (typeof mib === 'number' ? mib : 0) * 1024 * 1024;
   }
 
   get deviceName(): string {
     const device = this.value.device;
-    if (typeof device === 'string') return this.engine?.devices.find((card) => card.id === device)?.name ?? device;
+    if (typeof device === 'string') return this.#card(device)?.name ?? device;
     const name = get(this.value, ['device', 'name']);
     return typeof name === 'string' ? name : 'custom card';
   }
@@ -209,7 +222,7 @@ export class Session {
   /** Asks the core now. */
   compute(): void {
     if (!this.engine) return;
-    const opened = this.engine.open(this.wanted);
+    const opened = this.engine.open(this.#filled(this.wanted));
     const byUser = this.#byUser;
     const decision = this.#decision;
     this.#byUser = this.#decision = false;

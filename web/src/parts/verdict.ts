@@ -32,12 +32,9 @@ export class Verdict extends Part {
   #headline(): TemplateResult {
     const { session } = this;
     const batch = session.value.batch as number;
-    const fit = session.fit ?? session.lastFit;
-    const stale = session.fit ? '' : 'pending';
-    const largest = fit
-      ? html`<strong class="largest ${stale}" data-testid="largest-batch">${count(fit.largest)}</strong>`
-      : html`<strong class="largest pending" data-testid="largest-batch">…</strong>`;
-    if (fit && session.fit && fit.largest === 0) {
+    const { fit } = session;
+    const largest = html`<strong class="largest ${fit ? '' : 'pending'}" data-testid="largest-batch">${fit ? count(fit.largest) : '…'}</strong>`;
+    if (fit?.largest === 0) {
       return html`<p class="verdict-line" part="verdict-line" data-testid="verdict-line">Not even a batch of one fits.</p>`;
     }
     if (fit?.capped) {
