@@ -9,8 +9,9 @@ namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
 constexpr Bytes piece_unit = 32 * MiB;
-// The first piece ends here. Below it lies more than any run can use up: a card has at most limits::memory_mib, 2^50 bytes.
-constexpr Address top = Address{1} << 62;
+// The first piece ends here: addresses are exact as doubles too, and below lies eight times what the largest card has
+// (limits::memory_mib, 2^50 bytes).
+constexpr Address top = Address{1} << 53;
 
 }  // namespace
 

@@ -166,7 +166,10 @@ Gpt2FromScratch::Output Gpt2FromScratch::forward(const Tensor& idx, const Tensor
     logits = torch::linear(x, wte_, none);  // lm_head
   }
   logits.named("logits");
-  loss = torch::cross_entropy(torch::view(logits, {B * T, V}), torch::reshape(targets, {B * T}));
+  {
+    const Tensor flat = torch::view(logits, {B * T, V});  // named: the order of a call's arguments is the compiler's
+    loss = torch::cross_entropy(flat, torch::reshape(targets, {B * T}));
+  }
   return {logits, loss};
 }
 
