@@ -86,3 +86,12 @@ test('a preset that is changed in part stays known', () => {
   const read = readLink('#v=1&model=gpt2-from-scratch&model.n-layer=6&device=a40&device.free-mib=40000')!;
   assert.deepEqual(read.state.request, { model: { preset: 'gpt2-from-scratch', n_layer: 6 }, device: { preset: 'a40', free_mib: 40000 } });
 });
+
+test('sections written out by the core leave no trace where they are as usual', () => {
+  const allocator = { expandable_segments: true, max_split_size_mib: null, roundup_power2_divisions: 0, garbage_collection_threshold: 0 };
+  const script = { warmup_matmul: 0, outputs: 'keep', attention_mask: 'none', zero_grad_at: 'end', loss: 'model', data: 'each-step', use_cache: null };
+  const link = writeLink({ request: { model: 'gpt2-from-scratch', allocator, script } });
+  assert.equal(link, '#v=1&model=gpt2-from-scratch&allocator.expandable-segments=true&script.warmup-matmul=0');
+  const other = readLink(writeLink({ request: { model: 'm', script: { ...script, data: 'once' } } }))!;
+  assert.deepEqual(other.state.request.script, { warmup_matmul: 0, data: 'once' });
+});

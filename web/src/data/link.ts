@@ -48,16 +48,22 @@ function parseJson(text: string): Json | undefined {
   }
 }
 
+/** Values of the sections' keys that a request has without saying so. */
+const USUAL: Record<string, { [key: string]: Json }> = {
+  allocator: { expandable_segments: false, roundup_power2_divisions: 0, garbage_collection_threshold: 0 },
+  script: { warmup_matmul: 8, outputs: 'keep', attention_mask: 'none', zero_grad_at: 'end', loss: 'model', data: 'each-step' },
+};
+
 /** Texts of one field for a link: itself, or its parts. */
 function entries(field: Field, request: Request): [string, string][] {
   const value = get(request, field.path);
   if (value === undefined || (field.fallback !== undefined && equal(value, field.fallback))) return [];
   if (isObject(value)) {
-    // Parts that have fields of their own say themselves; what has none travels as JSON.
-    const parts = FIELDS.filter((other) => other.path.length > 1 && other.path[0] === field.path[0]);
-    const named = new Set(parts.map((part) => part.path[1]));
-    const rest = Object.entries(value).filter(([key, inner]) => !named.has(key) && inner !== null);
-    return rest.length === 0 || field.kind !== 'json' ? [] : [[field.name, JSON.stringify(value)]];
+    // Parts that have fields of their own say themselves; what else is not as usual travels as JSON.
+    if (field.kind !== 'json') return [];
+    const named = new Set(FIELDS.filter((other) => other.path.length > 1 && other.path[0] === field.path[0]).map((other) => other.path[1]));
+    const unusual = Object.entries(value).filter(([key, inner]) => inner !== null && !equal(inner, USUAL[field.name]?.[key]));
+    return unusual.every(([key]) => named.has(key)) ? [] : [[field.name, JSON.stringify(Object.fromEntries(unusual))]];
   }
   if (value === null) return field.path.length > 1 ? [] : [[field.name, 'null']];
   return [[field.name, typeof value === 'string' ? value : JSON.stringify(value)]];
