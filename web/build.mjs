@@ -27,11 +27,12 @@ try {
 
 // Compressed before it becomes base64: text of compressed bytes shrinks to their size again on the way, text of plain bytes to
 // four thirds of it.
+const packed = gzipSync(wasm, { level: 9, memLevel: 9 }).toString('base64');
 const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
     build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
-    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(gzipSync(wasm, { level: 9 }).toString('base64'))}`, loader: 'js' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(packed)}`, loader: 'js' }));
   },
 };
 
@@ -66,6 +67,9 @@ await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'di
 await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm' });
 await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'dist/core.js', format: 'esm', plugins: [] });
 copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
+// For programs that want one file too: import text from 'what-fits/core/embedded', then loadCore(text).
+writeFileSync(resolve(dist, 'embedded.js'), `export default ${JSON.stringify(packed)};\n`);
+writeFileSync(resolve(dist, 'embedded.d.ts'), '/** The module, gzipped, in base64. */\ndeclare const module: string;\nexport default module;\n');
 execFileSync(process.execPath, [resolve(here, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.types.json'], { cwd: here, stdio: 'inherit' });
 copyFileSync(resolve(here, 'types/what-fits.d.ts'), resolve(dist, 'types/what-fits.d.ts'));
 writeFileSync(resolve(dist, 'custom-elements.json'), `${JSON.stringify(manifest(), null, 2)}\n`);

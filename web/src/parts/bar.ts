@@ -17,6 +17,8 @@ const HEIGHT = 34;
 export class Bar extends Part {
   protected readonly topics = ['report', 'unit', 'engine', 'fit'] as const;
   #prefix = nextPrefix();
+  /** Made once: a new pattern would make the browser paint everything anew on every frame. */
+  #defs = patternDefs(this.#prefix);
   #cards = new Map<string, boolean>();
   #cardsOf = '';
   #work = new Slicer();
@@ -117,7 +119,7 @@ export class Bar extends Part {
     const free = session.free;
     const top = Math.max(free, report.peak.reserved) * 1.04;
     const x = (value: number) => Math.round((value / top) * width * 10) / 10;
-    const parts: SVGElement[] = [patternDefs(this.#prefix), svg('rect', { class: 'bar-ground', x: 0, y: 0, width: x(free), height: HEIGHT, rx: 3 })];
+    const parts: SVGElement[] = [this.#defs, svg('rect', { class: 'bar-ground', x: 0, y: 0, width: x(free), height: HEIGHT, rx: 3 })];
     let from = 0;
     grouped(report.categories).forEach((value, i) => {
       if (value <= 0) return;

@@ -1,5 +1,6 @@
 // The controls. Each is a native element with a label; what is wrong with a value is said below it, and the value stays as typed.
 import { html, nothing, type TemplateResult } from 'lit';
+import { guard } from 'lit/directives/guard.js';
 import { live } from 'lit/directives/live.js';
 import { FIELDS, fieldOf, fieldOfKey, get, type Field } from '../data/fields.js';
 import { clip } from '../data/link.js';
@@ -172,8 +173,8 @@ export class Controls extends Part {
     return html`<select id=${id} part="input" data-testid="field-device" .value=${live(chosen)} aria-invalid=${this.#invalid('device')} @input=${stop}
       @change=${(event: Event) => this.#pick(event, 'device')}>
       ${unknown ? html`<option value=${chosen} selected>${clip(chosen)}</option>` : nothing}
-      ${vendors.map((vendor) => html`<optgroup label=${vendor}>${engine!.devices.filter((device) => device.vendor === vendor).map((device) =>
-        html`<option value=${device.id} ?selected=${device.id === chosen} ?disabled=${device.missing !== ''}>${device.name}${device.missing ? ' (no CUDA figures)' : ` · ${(device.free_mib / 1024).toFixed(1)} GiB free`}</option>`)}</optgroup>`)}
+      ${guard([engine, chosen], () => vendors.map((vendor) => html`<optgroup label=${vendor}>${engine!.devices.filter((device) => device.vendor === vendor).map((device) =>
+        html`<option value=${device.id} ?selected=${device.id === chosen} ?disabled=${device.missing !== ''}>${device.name}${device.missing ? ' (no CUDA figures)' : ` · ${(device.free_mib / 1024).toFixed(1)} GiB free`}</option>`)}</optgroup>`))}
       <option value="" ?selected=${chosen === ''}>another card…</option>
     </select>`;
   }

@@ -16,6 +16,7 @@ const MOST_ROWS = 26;
 export class Segments extends Part {
   protected readonly topics = ['report', 'cursor', 'unit'] as const;
   #prefix = nextPrefix();
+  #defs = patternDefs(this.#prefix);
   #later: ReturnType<typeof setTimeout> | undefined;
   #pool?: Pool;
   #of: { run: unknown; row: number } = { run: undefined, row: -1 };
@@ -23,7 +24,6 @@ export class Segments extends Part {
   #seen?: IntersectionObserver;
   #visible = false;
   #width = 0;
-  #hover = '';
 
   override connectedCallback(): void {
     super.connectedCallback();
@@ -80,7 +80,7 @@ export class Segments extends Part {
         <span class="muted">${session.cursor === undefined ? 'at the peak' : `at event ${count(session.row + 1)}`}: ${count(pool.segments.length)} segments, ${bytes(pool.reserved, session.unit)}</span></div>
       <svg class="pool" data-testid="segments" role="img" aria-label=${`${large.length} large segments with ${free.length} free blocks between tensors`}
         @pointermove=${this.#onMove}></svg>
-      <p class="readout" data-testid="segment-readout">${this.#hover || this.#why(pool, free)}</p>
+      <p class="readout" data-testid="segment-readout">${this.#why(pool, free)}</p>
       <table class="legend" data-testid="segment-table" data-quarto-disable-processing="true"><caption class="hidden">The pool in figures</caption><tbody>
         ${line('large segments', `${count(large.length)}, ${bytes(sum(large), session.unit)}`)}
         ${line('small segments (requests to 1 MiB)', `${count(small.length)}, ${bytes(sum(small), session.unit)}`)}
@@ -119,16 +119,13 @@ export class Segments extends Part {
     this.#paint();
   }
 
-  #rows: { y: number; segment: PoolSegment; scale: number }[] = [];
-
   #paint(): void {
     const picture = this.querySelector('svg.pool') as SVGSVGElement | null;
     const pool = this.#pool;
     if (!picture || !pool || this.#width < 40) return;
     const large = pool.segments.filter((segment) => !segment.small).sort((a, b) => b.size - a.size);
     const longest = large[0]?.size ?? 1;
-    const parts: SVGElement[] = [patternDefs(this.#prefix)];
-    this.#rows = [];
+    const parts: SVGElement[] = [this.#defs];
     // Long ones take a line each; short ones share lines.
     let x = 0;
     let y = 0;

@@ -10,6 +10,7 @@ const BATCHES = 32;
 const LENGTHS = 8;
 /** A change of anything but batch and length starts anew; quick ones wait for each other. */
 const QUIET_MS = 200;
+const FOLLOW_MS = 120;
 
 export class Sweep extends Part {
   protected readonly topics = ['report', 'fit', 'unit'] as const;
@@ -40,7 +41,7 @@ export class Sweep extends Part {
     this.#resize.observe(this);
     this.#seen = new IntersectionObserver((entries) => {
       this.#visible = entries.at(-1)!.isIntersecting;
-      if (this.#visible) this.#begin();
+      if (this.#visible) this.changed();
     }, { rootMargin: '200px' });
     this.#seen.observe(this);
   }
@@ -51,11 +52,20 @@ export class Sweep extends Part {
     this.#seen?.disconnect();
     this.#work.cancel();
     clearTimeout(this.#timer);
+    clearTimeout(this.#later);
+    this.#later = undefined;
   }
 
+  #later: ReturnType<typeof setTimeout> | undefined;
+
+  /** Of a drag the map only needs the mark moved, and that not on every frame. */
   protected override changed(): void {
-    super.changed();
     this.#begin();
+    if (!this.#visible || this.#later !== undefined) return;
+    this.#later = setTimeout(() => {
+      this.#later = undefined;
+      this.requestUpdate();
+    }, FOLLOW_MS);
   }
 
   #begin(): void {

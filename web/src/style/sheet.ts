@@ -44,7 +44,7 @@ export const tokens = css`
   :host([theme='auto']) { color-scheme: light dark; }
   :host([hidden]) { display: none; }
   *, *::before, *::after { box-sizing: border-box; }
-  wf-verdict, wf-bar, wf-controls, wf-mountain, wf-sweep, wf-ledger, wf-advice, wf-segments, wf-import, wf-export { display: block; min-inline-size: 0; }
+  wf-verdict, wf-bar, wf-controls, wf-mountain, wf-sweep, wf-ledger, wf-advice, wf-segments, wf-import, wf-export { display: block; min-inline-size: 0; contain: layout style; }
   .hidden { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   h3 { font-size: 1.02em; font-weight: 650; letter-spacing: -0.006em; margin: 0; line-height: 1.3; }
   p { margin: 0; }
