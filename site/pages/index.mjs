@@ -26,7 +26,7 @@ const hero = (F) => html`
 <p>It is the memory of one training step of GPT&#8209;2 small: ${int(F.parameters)} parameters, fp32, AdamW, 8 sequences of 1,024 tokens. How much does it need at its highest?</p>
 <form class="guess-form" hidden>
 <label for="guess-range">Your guess</label>
-<input id="guess-range" type="range" min="0" max="100" step="0.5" value="38">
+<input id="guess-range" type="range" min="0" max="100" step="1" value="39">
 <span class="guess-number"><input id="guess-number" type="text" inputmode="decimal" autocomplete="off" value="1.5" aria-label="Your guess in GiB" aria-describedby="guess-error"> <span aria-hidden="true">GiB</span></span>
 <button type="submit">Show me</button>
 <p id="guess-error" class="error" hidden></p>

@@ -79,8 +79,8 @@ export class Segments extends Part {
     return html`<div class="section-head"><h3>The pool’s segments</h3>
         <span class="muted">${session.cursor === undefined ? 'at the peak' : `at event ${count(session.row + 1)}`}: ${count(pool.segments.length)} segments, ${bytes(pool.reserved, session.unit)}</span></div>
       <svg class="pool" data-testid="segments" role="img" aria-label=${`${large.length} large segments with ${free.length} free blocks between tensors`}
-        @pointermove=${this.#onMove}></svg>
-      <p class="readout" data-testid="segment-readout">${this.#why(pool, free)}</p>
+        @pointermove=${this.#onMove} @pointerleave=${() => this.#hovered('')}></svg>
+      <p class="readout" data-testid="segment-readout"><span>${this.#why(pool, free)}</span><span></span></p>
       <table class="legend" data-testid="segment-table" data-quarto-disable-processing="true"><caption class="hidden">The pool in figures</caption><tbody>
         ${line('large segments', `${count(large.length)}, ${bytes(sum(large), session.unit)}`)}
         ${line('small segments (requests to 1 MiB)', `${count(small.length)}, ${bytes(sum(small), session.unit)}`)}
@@ -177,9 +177,16 @@ export class Segments extends Part {
   #onMove = (event: PointerEvent): void => {
     const say = (event.target as SVGElement).dataset.say;
     if (!say) return;
-    const line = this.querySelector('[data-testid=segment-readout]');
-    if (line) line.textContent = say;
+    this.#hovered(say);
   };
+
+  /** Written beside what the template renders: text put over a rendered child would take its markers away. */
+  #hovered(say: string): void {
+    const [why, hover] = this.querySelectorAll<HTMLElement>('[data-testid=segment-readout] > span');
+    if (!why || !hover) return;
+    why.hidden = say !== '';
+    hover.textContent = say;
+  }
 }
 
 const sum = (segments: PoolSegment[]): number => segments.reduce((total, segment) => total + segment.size, 0);

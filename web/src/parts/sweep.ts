@@ -140,7 +140,7 @@ export class Sweep extends Part {
           this.#wide ? this.#cell(column, row) : this.#cell(row, column))}</tr>`)}</tbody>
       </table>
       <div class="sweep-key" aria-hidden="true"><span><i class="key-fits"></i>fits, fuller as darker</span><span><i class="key-tight"></i>fits, tightly</span><span><i class="key-oom"></i>out of memory</span></div>
-      <p class="readout" data-testid="sweep-readout" role="status">${this.#said}</p>`;
+      <p class="readout" data-testid="sweep-readout" role="status" .textContent=${this.#said}></p>`;
   }
 
   #cell(batch: number, length: number): TemplateResult {
