@@ -1,6 +1,7 @@
 #include "small_libc.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -164,9 +165,11 @@ double parse_double(const char* text, char** end) {
 
 #ifdef __EMSCRIPTEN__
 #include <cstdarg>
-#include <cstddef>
 
+// The other two live in the same file of the C library: whoever asks for one gets all three from it, or from here.
 extern "C" double strtod(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }
+extern "C" float strtof(const char* text, char** end) { return static_cast<float>(whatfits::wasm::parse_double(text, end)); }
+extern "C" long double strtold(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }
 
 // "\\u%04x" and its kin: text, and numbers as hex digits of a stated width. Nothing else is printed.
 extern "C" int snprintf(char* out, std::size_t size, const char* format, ...) {
