@@ -1,5 +1,6 @@
 // The module's own strtod against the C library's: same bits for whatever JSON can write.
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -58,7 +59,7 @@ TEST_CASE("random numbers as the C library reads them") {
     double value = 0;
     const std::uint64_t pattern = random() & 0x7fffffffffffffff;
     std::memcpy(&value, &pattern, sizeof value);
-    if (!(value < 1e309)) continue;
+    if (!std::isfinite(value)) continue;
     char text[64];
     std::snprintf(text, sizeof text, "%.*e", 14 + static_cast<int>(random() % 6), value);
     same(text);

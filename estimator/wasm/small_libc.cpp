@@ -1,7 +1,6 @@
 #include "small_libc.h"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -165,8 +164,9 @@ double parse_double(const char* text, char** end) {
 
 #ifdef __EMSCRIPTEN__
 #include <cstdarg>
+#include <cstddef>
 
-// The other two live in the same file of the C library: whoever asks for one gets all three from it, or from here.
+// All three of the C library's file, or the linker takes that file for the others and finds strtod twice.
 extern "C" double strtod(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }
 extern "C" float strtof(const char* text, char** end) { return static_cast<float>(whatfits::wasm::parse_double(text, end)); }
 extern "C" long double strtold(const char* text, char** end) { return whatfits::wasm::parse_double(text, end); }

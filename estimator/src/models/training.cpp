@@ -82,8 +82,11 @@ struct Training {
 
 }  // namespace
 
-Program record(const Config& config) {
-  Recorder recorder;
+Program record(const Config& config) { return record_steps(config, 2); }
+
+Program record_steps(const Config& config, int steps) {
+  const auto runs = static_cast<std::size_t>(config.grad_accumulation * steps);
+  Recorder recorder(runs * static_cast<std::size_t>(config.model.n_layer + 1));
   recorder.label("");
   recorder.program.letter_values = {config.batch,        config.seq_len,          config.model.n_embd,
                                     config.model.n_head, config.model.vocab_size, config.model.n_positions};
@@ -102,7 +105,7 @@ Program record(const Config& config) {
     recorder.end_setup();
 
     Training training{torch, config, model, optimizer};
-    for (int step = 0; step < 2; ++step) {
+    for (int step = 0; step < steps; ++step) {
       recorder.reading(Reading::before);
       training.step();
       recorder.reading(Reading::end_of_step);

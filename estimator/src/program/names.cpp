@@ -63,15 +63,17 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
     elements *= tensor.dims[static_cast<std::size_t>(i)].size;
   }
   if (all == 0) return {};
-  std::string text;
+  std::string factors;
+  std::string divisors;
   std::int64_t numerator = 1;
   std::int64_t denominator = 1;
   for (const int i : kOrder) {
     const int e = letters::exponent(all, i);
-    for (int k = 0; k < (e < 0 ? -e : e); ++k) (e < 0 ? denominator : numerator) *= program.letter_values[static_cast<std::size_t>(i)];
     if (e == 0) continue;
-    if (e < 0 && text.empty()) text.push_back('1');
-    if (!text.empty()) text += e > 0 ? "·" : "/";
+    for (int k = 0; k < (e < 0 ? -e : e); ++k) (e < 0 ? denominator : numerator) *= program.letter_values[static_cast<std::size_t>(i)];
+    std::string& text = e < 0 ? divisors : factors;
+    if (e < 0) text += "/";
+    if (e > 0 && !text.empty()) text += "·";
     text += kLetter[i];
     if (e == 2 || e == -2) text += "²";
     if (e == 3 || e == -3) text += "³";
@@ -79,9 +81,9 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
   // What the letters do not explain: 3 for a fused projection, 4 for the MLP.
   if (numerator == 0 || (elements * denominator) % numerator != 0) return {};
   const std::int64_t rest = elements * denominator / numerator;
-  std::string formula;
-  if (rest != 1) formula.append(std::to_string(rest)).append("·");
-  return formula.append(text).append("·").append(std::to_string(size_of(tensor.dtype)));
+  std::string formula = rest == 1 && !factors.empty() ? "" : std::to_string(rest);
+  if (!formula.empty() && !factors.empty()) formula += "·";
+  return formula.append(factors).append(divisors).append("·").append(std::to_string(size_of(tensor.dtype)));
 }
 
 }  // namespace whatfits

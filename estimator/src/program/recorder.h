@@ -1,6 +1,7 @@
 // Writes a Program down while the training script runs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -15,6 +16,9 @@ namespace whatfits {
 
 class Recorder {
  public:
+  /// `block_runs`: about how often a block will run. Only room is made for it: growing by copying would cost as much as recording.
+  explicit Recorder(std::size_t block_runs = 0);
+
   Program program;
 
   /// A storage of `bytes`, asked for by the operator at work. Its tensor follows with tensor().
@@ -36,7 +40,8 @@ class Recorder {
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
 
   void end_setup() { program.setup_end = program.events.size(); }
-  void end_first_step() { program.first_end = program.events.size(); }
+  /// Also makes room for the second step, which is about as long.
+  void end_first_step();
   /// Call after the second step: finds what a repeated step takes over from the one before it.
   void finish();
 

@@ -157,6 +157,11 @@ void count_dependencies(Node* root) {
   }
 }
 
+/// First to last, as a vector of libstdc++ dies; others die last to first.
+void drop(Grads& grads) {
+  for (Tensor& grad : grads) grad.reset();
+}
+
 void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
   torch.recorder.layer(node.layer);
   Grads out;
@@ -165,7 +170,8 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
     node.buffer.clear();
     node.apply(torch, grads, out);
     validate(node, out);
-  }  // the gradients that came in die here, before what was saved
+    drop(grads);  // before what was saved
+  }
   node.release();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Edge& edge = node.next[i];
@@ -178,6 +184,7 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
       ready.push(edge.node);
     }
   }
+  drop(out);
 }
 
 }  // namespace

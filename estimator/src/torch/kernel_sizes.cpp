@@ -184,17 +184,27 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
   return sizes;
 }
 
-AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability) {
+bool takes_flash(const AttentionCase& attention, int compute_capability) {
   const Int head_size = attention.head_size;
-  if (compute_capability > 90) return AttentionBackend::math;
-  const bool half = attention.element_bytes == 2;
-  if (half && compute_capability >= 80 && head_size <= 256) {
-    const bool limited = attention.training && (compute_capability == 86 || compute_capability == 89);
-    if (!limited || head_size <= 192 || (head_size > 224 && !attention.dropout)) return AttentionBackend::flash;
-  }
-  if (half && attention.bfloat && compute_capability < 80) return AttentionBackend::math;
-  const Int alignment = half ? 8 : compute_capability >= 80 ? 4 : 1;
-  return head_size % alignment == 0 ? AttentionBackend::efficient : AttentionBackend::math;
+  if (attention.element_bytes != 2 || compute_capability < 80 || compute_capability > 90 || head_size > 256) return false;
+  const bool limited = attention.training && (compute_capability == 86 || compute_capability == 89);
+  return !limited || head_size <= 192 || (head_size > 224 && !attention.dropout);
+}
+
+std::int64_t efficient_alignment(Bytes element_bytes, int compute_capability) {
+  if (element_bytes == 2) return compute_capability >= 70 ? 8 : 1;
+  return compute_capability >= 80 ? 4 : 1;
+}
+
+bool takes_efficient(const AttentionCase& attention, int compute_capability) {
+  if (compute_capability < 50 || compute_capability > 90) return false;
+  if (attention.bfloat && compute_capability < 80) return false;
+  return attention.head_size % efficient_alignment(attention.element_bytes, compute_capability) == 0;
+}
+
+AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability) {
+  if (takes_flash(attention, compute_capability)) return AttentionBackend::flash;
+  return takes_efficient(attention, compute_capability) ? AttentionBackend::efficient : AttentionBackend::math;
 }
 
 int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, std::int64_t multiprocessors) {

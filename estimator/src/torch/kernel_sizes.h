@@ -80,9 +80,7 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
 
 enum class AttentionBackend { math, flash, efficient };
 
-/// What PyTorch picks by itself for q, k, v of one length, without a mask or with is_causal: the checks of
-/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, flash first.
-/// fp32 never takes flash; above 9.0 everything is math; 8.6 and 8.9 train no flash for D in 193..224, nor above 224 with dropout.
+/// What decides which kernels take q, k, v of one length, without a mask or with is_causal.
 struct AttentionCase {
   Bytes element_bytes = 4;
   bool bfloat = false;
@@ -90,6 +88,16 @@ struct AttentionCase {
   bool training = true;  ///< q, k or v requires grad
   bool dropout = false;
 };
+
+/// Whether the fused kernels run: the checks of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp. A script that allows one backend
+/// only, which then does not, ends with "No available kernel". Math takes everything.
+/// fp32 never takes flash; above 9.0 nothing is fused; 8.6 and 8.9 train no flash for D in 193..224, nor above 224 with dropout.
+bool takes_flash(const AttentionCase& attention, int compute_capability);
+bool takes_efficient(const AttentionCase& attention, int compute_capability);
+/// What head sizes must be a multiple of for the memory-efficient kernel (minimum_gemm_alignment): 128 bits where tensor cores run.
+std::int64_t efficient_alignment(Bytes element_bytes, int compute_capability);
+
+/// What PyTorch picks by itself: flash before memory-efficient before math.
 AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability);
 
 /// Flash attention, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.

@@ -93,19 +93,17 @@ class Parser {
     sub.footer(std::string("Example:\n  ") + text.example);
     sub.allow_extras();
     sub.set_help_flag("-h,--help", "print this help");
-    sub.get_help_ptr()->group("Output");
-    if (text.takes_request) value(sub, "request", "", "REQUEST.json, or - for standard input; flags override its keys", "");
+    sub.get_help_ptr()->group("");  // CLI11 would put its group first
+    if (text.takes_request) value(sub, "REQUEST", " ", "a JSON file, or - for standard input; flags override its keys", "Request");
     switch (text.command) {
       case Command::fit:
         value(sub, "--axis", "AXIS", "what to search: batch or seq-len [batch]", "Question");
         break;
       case Command::ledger:
         value(sub, "--at", "EVENT", "right after this allocation or free, instead of at the peak", "Question");
-        sub.add_flag("--all", raw_.all, "one line for every tensor instead of one for those alike")->group("Output");
         break;
       case Command::timeline:
         value(sub, "--step", "N", "which step, 0 for what comes before the first [the last]", "Question");
-        value(sub, "--svg", "FILE", "write a picture instead", "Output");
         break;
       case Command::sweep:
         value(sub, "--batches", "LIST", "1..32 or 16,18,20..24 [1,2,4,8,16,32,64]", "Question");
@@ -115,9 +113,14 @@ class Parser {
       default:
         break;
     }
+    if (text.takes_request) {
+      for (const Flag& flag : request_flags()) value(sub, flag.name, flag.hint, flag.help, flag.help.empty() ? "" : "Request");
+    }
+    if (text.command == Command::ledger) {
+      sub.add_flag("--all", raw_.all, "one line for every tensor instead of one for those alike")->group("Output");
+    }
+    if (text.command == Command::timeline) value(sub, "--svg", "FILE", "write a picture instead", "Output");
     sub.add_flag("--json", raw_.json, "for programs: JSON, sizes in bytes")->group("Output");
-    if (!text.takes_request) return;
-    for (const Flag& flag : request_flags()) value(sub, flag.name, flag.hint, flag.help, "Request");
   }
 
   static Arguments only_text(std::string text) {
@@ -166,7 +169,7 @@ class Parser {
     const auto found = raw_.values.find(command + name);
     if (found == raw_.values.end() || found->second.empty()) return std::nullopt;
     if (found->second.size() > 1) {
-      if (name == "request") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
+      if (name == "REQUEST") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
       throw Failure(name + ": is given more than once");
     }
     return found->second.front();
@@ -192,7 +195,7 @@ class Parser {
     }
     arguments.json = raw_.json;
     arguments.all = raw_.all;
-    arguments.request.file = single(command, "request");
+    arguments.request.file = single(command, "REQUEST");
     for (const Flag& flag : request_flags()) {
       if (auto given = single(command, flag.name)) arguments.request.flags.emplace_back(flag.name, *given);
     }

@@ -56,7 +56,11 @@ json preset_value(const Flag& flag, const std::string& value) {
 
 // "8", "true", "null" and "{…}" are JSON; any other word is text, and the request's language says what it thinks of it.
 json loose_value(const Flag& flag, const std::string& value) {
-  if (!value.empty() && (value.front() == '{' || value.front() == '[')) return parsed_json("{\"value\":" + value + "}", flag.name)["value"];
+  if (!value.empty() && (value.front() == '{' || value.front() == '[')) {
+    std::string object = "{\"value\":";
+    object.append(value).append("}");
+    return parsed_json(object, flag.name)["value"];
+  }
   json parsed = json::parse(value, nullptr, /*allow_exceptions=*/false);
   return parsed.is_discarded() || parsed.is_string() ? json(value) : parsed;
 }
@@ -97,32 +101,33 @@ const std::vector<Flag>& request_flags() {
       {"--attention", "attention", Kind::text, "WORD", "eager, sdpa, sdpa-math, sdpa-efficient, sdpa-flash [eager]"},
       {"--optimizer", "optimizer", Kind::text, "WORD", "adamw, adamw-fused, adamw-for-loop, sgd, sgd-momentum [adamw]"},
       {"--checkpointing", "checkpointing", Kind::text, "WORD", "none, full [none]"},
-      {"--loss", "loss", Kind::text, "WORD", "default"},
+      {"--loss", "loss", Kind::text, "WORD", ""},
       {"--grad-accumulation", "grad_accumulation", Kind::value, "N", "micro-batches per optimizer step [1]"},
       {"--clip-grad-norm", "clip_grad_norm", Kind::boolean, "[BOOL]", "clip gradients by their norm [false]"},
       {"--zero-grad", "zero_grad", Kind::text, "WORD", "set-to-none, zero-fill [set-to-none]"},
-      {"--lora", "lora", Kind::value, "JSON", "null"},
-      {"--trainable", "trainable", Kind::text, "WORD", "all"},
-      {"--dropout", "dropout", Kind::value, "P", "null: the model's"},
-      {"--parallel", "parallel", Kind::value, "JSON", "null"},
+      {"--lora", "lora", Kind::value, "JSON", ""},
+      {"--trainable", "trainable", Kind::text, "WORD", ""},
+      {"--dropout", "dropout", Kind::value, "P", ""},
+      {"--parallel", "parallel", Kind::value, "JSON", ""},
       {"--engine", "engine", Kind::text, "WORD", "torch (replay), formula (closed form) [torch]"},
       {"--torch", "torch", Kind::text, "VERSION", "PyTorch whose behaviour is replayed [2.6]"},
       {"--transformers", "transformers", Kind::text, "VERSION", "Transformers whose code is replayed [5.12]"},
       {"--device", "device", Kind::preset, "ID|FILE", "a preset (see: whatfits devices) or a JSON file [a40]"},
       {"--steps", "steps", Kind::value, "N", "training steps replayed [3]"},
       {"--allocator", "allocator", Kind::value, "JSON", "the allocator's options as one object, or one by one:"},
-      {"--allocator.expandable-segments", "allocator.expandable_segments", Kind::boolean, "[BOOL]", "[false]"},
-      {"--allocator.max-split-size-mib", "allocator.max_split_size_mib", Kind::value, "N", "null"},
-      {"--allocator.roundup-power2-divisions", "allocator.roundup_power2_divisions", Kind::value, "N", "0"},
-      {"--allocator.garbage-collection-threshold", "allocator.garbage_collection_threshold", Kind::value, "X", "0"},
+      {"--allocator.expandable-segments", "allocator.expandable_segments", Kind::boolean, "[BOOL]",
+       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True [false]"},
+      {"--allocator.max-split-size-mib", "allocator.max_split_size_mib", Kind::value, "N", ""},
+      {"--allocator.roundup-power2-divisions", "allocator.roundup_power2_divisions", Kind::value, "N", ""},
+      {"--allocator.garbage-collection-threshold", "allocator.garbage_collection_threshold", Kind::value, "X", ""},
       {"--script", "script", Kind::value, "JSON", "how the loop is written as one object, or one by one:"},
       {"--script.warmup-matmul", "script.warmup_matmul", Kind::value, "N", "an N × N matmul first, 0 for none [8]"},
-      {"--script.outputs", "script.outputs", Kind::text, "WORD", "keep"},
-      {"--script.attention-mask", "script.attention_mask", Kind::text, "WORD", "none"},
-      {"--script.use-cache", "script.use_cache", Kind::value, "BOOL", "null"},
-      {"--script.zero-grad-at", "script.zero_grad_at", Kind::text, "WORD", "end"},
-      {"--script.loss", "script.loss", Kind::text, "WORD", "model"},
-      {"--script.data", "script.data", Kind::text, "WORD", "each-step"},
+      {"--script.outputs", "script.outputs", Kind::text, "WORD", ""},
+      {"--script.attention-mask", "script.attention_mask", Kind::text, "WORD", ""},
+      {"--script.use-cache", "script.use_cache", Kind::value, "BOOL", ""},
+      {"--script.zero-grad-at", "script.zero_grad_at", Kind::text, "WORD", ""},
+      {"--script.loss", "script.loss", Kind::text, "WORD", ""},
+      {"--script.data", "script.data", Kind::text, "WORD", ""},
   };
   return flags;
 }

@@ -18,7 +18,7 @@ struct Flag {
   std::string key;                                   ///< "seq_len", "allocator.expandable_segments"
   Kind kind;
   std::string hint;  ///< what stands for the value in the help
-  std::string help;
+  std::string help;  ///< empty for keys that have one value so far: taken, not advertised
 };
 
 /// Every key of the request.

@@ -9,27 +9,48 @@
 #include "text/units.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
+#include "whatfits/request.h"
 
 namespace whatfits::cli {
 namespace {
 
-// The change as flags that can be pasted.
-std::string as_flag(const Advice& advice) {
-  std::string name = "--" + advice.key;
-  std::replace(name.begin(), name.end(), '_', '-');
-  const auto value = nlohmann::json::parse(advice.value, nullptr, /*allow_exceptions=*/false);
-  if (value.is_object() && value.size() == 1) {  // {"expandable_segments": true} of --allocator
-    std::string inner = value.begin().key();
-    std::replace(inner.begin(), inner.end(), '_', '-');
-    return name + "." + inner + " " + shell_quoted(value.begin()->is_string() ? value.begin()->get<std::string>() : value.begin()->dump());
+using nlohmann::ordered_json;
+
+// A value as one word of a shell command: text without its quotes.
+std::string word(const ordered_json& value) { return shell_quoted(value.is_string() ? value.get<std::string>() : value.dump()); }
+
+std::string flag_name(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key;
+}
+
+// Whatever the changed request says differently, as flags that can be pasted: a change may take two (batch and accumulation).
+std::string as_flags(const Config& before, const Config& after) {
+  const ordered_json old_request = request_json(before);
+  const ordered_json new_request = request_json(after);
+  std::string flags;
+  const auto put = [&](const std::string& key, const ordered_json& value) {
+    flags += (flags.empty() ? "" : " ") + flag_name(key) + " " + word(value);
+  };
+  for (const auto& [key, value] : new_request.items()) {
+    const ordered_json& old_value = old_request.at(key);
+    if (value == old_value) continue;
+    if (!value.is_object() || !old_value.is_object() || key == "model" || key == "device") {
+      put(key, value);
+      continue;
+    }
+    for (const auto& [inner, inner_value] : value.items()) {
+      if (inner_value != old_value.at(inner)) put(key + "." + inner, inner_value);
+    }
   }
-  return name + " " + shell_quoted(value.is_string() ? value.get<std::string>() : advice.value);
+  return flags;
 }
 
 }  // namespace
 
 int run_advise(const Arguments& arguments, Session& session) {
   const Config config = checked(read_request(arguments.request));
+  needs_replay(config, "advise");
   Advices answer;
   {
     const Progress progress(session, "replaying each change");
@@ -58,7 +79,7 @@ int run_advise(const Arguments& arguments, Session& session) {
                {"flag", Align::left}});
   for (const Advice& advice : answer.list) {
     table.row({advice.title, signed_mib(advice.saves), advice.fits ? style.good("fits") : style.bad("oom"),
-               with_commas(advice.largest_batch), style.accent(as_flag(advice))});
+               with_commas(advice.largest_batch), style.accent(as_flags(config, advice.config))});
   }
   session.out += table.text(2);
   session.line();
@@ -66,7 +87,7 @@ int run_advise(const Arguments& arguments, Session& session) {
   for (const Advice& advice : answer.list) {
     if (advice.cost.empty()) continue;
     session.out += "  - ";
-    session.out += wrapped(advice.title + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
+    session.out += wrapped(as_flags(config, advice.config) + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
     session.line();
   }
   session.line();

@@ -22,6 +22,10 @@ void counters_section(const Trace& trace, Session& session) {
   reading(table, "after the warm-up", trace.after_warmup);
   reading(table, "after the model is made", trace.after_model);
   reading(table, "after the optimizer is made", trace.after_optimizer);
+  const auto peak = [&](const std::string& name, const Counters& counters) {
+    const Style& style = session.style;
+    table.row({"  " + style.bold(name), style.bold(mib(counters.allocated)), style.bold(mib(counters.reserved))});
+  };
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
     if (i != 0 && i + 1 != trace.steps.size()) continue;
     const StepCounters& step = trace.steps[i];
@@ -33,10 +37,10 @@ void counters_section(const Trace& trace, Session& session) {
     reading(table, "  after the optimizer step", step.after_optimizer_step);
     reading(table, "  after zero_grad", step.after_zero_grad);
     if (step.peak) {
-      table.row({"  " + session.style.bold(trace.oom && i + 1 == trace.steps.size() ? "highest before it failed" : "peak of " + name),
-                 session.style.bold(mib(step.peak->allocated)), session.style.bold(mib(step.peak->reserved))});
+      peak("peak of " + name, *step.peak);
     }
   }
+  if (trace.oom) peak("highest before it failed", trace.oom->peak);
   session.out += table.text(2);
 }
 
@@ -60,24 +64,26 @@ int run_estimate(const Arguments& arguments, Session& session) {
   const std::string card = " on " + config.device.name;
   const Bytes free = static_cast<Bytes>(config.device.free_mib) * MiB;
   if (trace.oom) {
-    session.line(style.bold(style.bad("Does not fit" + card + ": out of memory in " + place(trace.oom->at))));
+    session.line(style.bold(
+        style.bad("Does not fit" + card + ": " + (report.by_formula ? trace.oom->message : "out of memory in " + place(trace.oom->at)))));
   } else {
     session.line(style.bold(style.good("Fits" + card + ": " + mib(trace.peak.reserved) + " of " + mib(free) + " MiB at the peak")));
   }
   session.line(style.dim(run_words(config) + ", " + with_commas(report.parameters) + " parameters"));
   session.line();
-  counters_section(trace, session);
-  session.line();
-  if (trace.oom) {
+  if (!report.by_formula) {
+    counters_section(trace, session);
+    session.line();
+  }
+  if (trace.oom && !report.by_formula) {
     session.paragraph(oom_sentence(*trace.oom));
   } else {
-    session.paragraph("The peak is in " + place(trace.peak_at) + ", which asks for " + size_text(trace.peak_at.requested) + " (" +
-                      with_commas(trace.peak_at.requested) + " bytes).");
+    session.paragraph(peak_sentence(report));
   }
   session.line();
-  session.line(style.bold("Where the bytes go at the peak"));
+  session.line(style.bold("Where the bytes go at the peak") + (trace.oom && !report.by_formula ? ", " + place(trace.peak_at) : ""));
   session.out += category_table(report.ledger, session);
-  if (const std::string settled = settled_sentence(trace, session); !settled.empty()) {
+  if (const std::string settled = settled_sentence(report, session); !settled.empty()) {
     session.line();
     session.paragraph(settled);
   }

@@ -35,8 +35,9 @@ void notes(const std::vector<std::string>& list, Session& session) {
 void general_section(const GeneralAccount& account, Session& session) {
   const Style& style = session.style;
   session.line(style.bold("1. The general account: shapes and first principles"));
-  session.paragraph("N = " + account.parameters_formula + " = " + with_commas(account.parameters) + " parameters; " +
-                        std::to_string(account.bytes_per_activation) +
+  const bool given = account.parameters_formula == "given";  // the count of the model itself, not the account's standard one
+  session.paragraph("N = " + (given ? std::string() : account.parameters_formula + " = ") + with_commas(account.parameters) +
+                        " parameters; " + std::to_string(account.bytes_per_activation) +
                         " bytes a saved value. B batch, T tokens, C width, L layers, NH heads, V vocabulary.",
                     "  ");
   Table table({{"", Align::left}, {"formula", Align::left}, {"MiB", Align::right}, {"GB (10^9)", Align::right}});

@@ -39,13 +39,16 @@ std::string verdict(const Config& config, const Fit& fit) {
   return "Longest sequence: " + with_commas(fit.largest) + " tokens (" + of + ")" + card + (whole ? " (all the model can take)" : most);
 }
 
-std::string bound_sentence(const Fit& fit) {
-  if (fit.bound_by == "allocated") {
-    return "Bound by allocated: the live tensors alone need more than the card has free, however well memory is used.";
-  }
+std::string bound_sentence(const Config& config, const Fit& fit) {
+  const OutOfMemory& oom = *fit.first_failure;
+  const std::string sum = "live tensors take " + size_text(oom.counters.allocated) + ", with this one " +
+                          size_text(oom.counters.allocated + oom.tensor) + " of the card's " +
+                          size_text(static_cast<Bytes>(config.device.free_mib) * MiB);
+  if (fit.bound_by == "allocated") return "Bound by allocated: " + sum + ". However well memory is used, it is not enough.";
   if (fit.bound_by == "reserved") {
-    return "Bound by reserved: the live tensors alone would fit, but freed memory that PyTorch keeps is in pieces too small for this "
-           "request, and a new piece of its size is more than the card has left.";
+    return "Bound by reserved: " + sum +
+           ", which would fit. But freed memory that PyTorch keeps is in pieces too small for this request, and "
+           "the card has no room for a new one of its size.";
   }
   return {};
 }
@@ -58,13 +61,11 @@ void peak_section(const Report& report, Session& session) {
   table.hide_heads();
   table.row({"allocated", mib(trace.peak.allocated) + " MiB", style.dim("live tensors (max_memory_allocated)")});
   table.row({"reserved", mib(trace.peak.reserved) + " MiB", style.dim("held by PyTorch's allocator (max_memory_reserved)")});
-  std::string spare = "free on the card before the run";
-  if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB to spare";
+  std::string spare = "on the card before the run";
+  if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB are left over";
   table.row({"free", mib(free) + " MiB", style.dim(spare)});
   session.out += table.text(2);
-  session.paragraph("The peak is in " + place(trace.peak_at) + ", which asks for " + size_text(trace.peak_at.requested) + " (" +
-                        with_commas(trace.peak_at.requested) + " bytes).",
-                    "  ");
+  session.paragraph(peak_sentence(report), "  ");
 }
 
 void failure_section(const Config& config, const Fit& fit, Session& session) {
@@ -74,10 +75,13 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
     session.paragraph(style.bad(value + " does not settle") + ": within 64 steps its memory does not repeat, so it cannot be said to fit.");
     return;
   }
+  if (config.engine == Engine::formula) {
+    session.line(style.bad(value + " does not fit") + ": " + fit.first_failure->message);
+    return;
+  }
   session.line(style.bad(value + " runs out of memory") + " in " + place(fit.first_failure->at));
   session.paragraph(oom_sentence(*fit.first_failure), "  ");
-  if (const std::string why = bound_sentence(fit); !why.empty()) session.paragraph(why, "  ");
-  (void)config;
+  if (const std::string why = bound_sentence(config, fit); !why.empty()) session.paragraph(why, "  ");
 }
 
 void hint(const Arguments& arguments, const Fit& fit, Session& session) {
@@ -95,8 +99,7 @@ void hint(const Arguments& arguments, const Fit& fit, Session& session) {
 
 int run_fit(const Arguments& arguments, Session& session) {
   const Axis axis = axis_of(arguments);
-  nlohmann::json request = read_request(arguments.request);
-  const Config config = checked(request);
+  const Config config = checked(read_request(arguments.request));
   Fit answer;
   {
     const Progress progress(session, "replaying batch after batch");
@@ -125,11 +128,13 @@ int run_fit(const Arguments& arguments, Session& session) {
     session.line(style.bold("Where the bytes go at the peak of " + std::string(axis == Axis::batch ? "batch " : "length ") +
                             with_commas(answer.largest)));
     session.out += category_table(answer.report->ledger, session);
-    session.line();
-    session.paragraph(settled_sentence(answer.report->trace, session));
+    if (const std::string settled = settled_sentence(*answer.report, session); !settled.empty()) {
+      session.line();
+      session.paragraph(settled);
+    }
     assumptions(answer.report->assumptions, session);
   }
-  if (!answer.capped) hint(arguments, answer, session);
+  if (!answer.capped && config.engine == Engine::torch) hint(arguments, answer, session);
   return status;
 }
 

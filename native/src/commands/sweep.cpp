@@ -61,7 +61,7 @@ Config checked_grid(json request, const std::vector<std::int64_t>& batches, cons
 
 // A word or a mark beside the colour, for those who see none.
 std::string cell_text(const SweepCell& cell, Bytes free, const Style& style) {
-  if (!cell.fits) return style.bad(cell.failed_step > 0 ? "oom" : "drifts");
+  if (!cell.fits) return style.bad(cell.failed_step > 0 ? "oom  " : "drifts  ");
   const bool tight = cell.peak.reserved / 9 * 10 > free;
   return tight ? style.warn(gib(cell.peak.reserved) + " !") : style.good(gib(cell.peak.reserved) + "  ");
 }

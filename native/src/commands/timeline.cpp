@@ -54,6 +54,7 @@ std::string phase_table(const Timeline& timeline, const Session& session) {
 
 int run_timeline(const Arguments& arguments, Session& session) {
   const Config config = checked(read_request(arguments.request));
+  needs_replay(config, "timeline");
   int step = -1;
   if (arguments.step) step = static_cast<int>(whole_number("--step", *arguments.step, static_cast<std::uint64_t>(config.steps)));
   Timeline answer;

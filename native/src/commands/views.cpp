@@ -74,6 +74,7 @@ std::string run_words(const Config& config) {
   if (config.clip_grad_norm) text += ", clipping";
   if (config.zero_grad != ZeroGrad::set_to_none) text += ", zero_grad " + std::string(to_string(config.zero_grad));
   if (config.allocator.expandable_segments) text += ", expandable segments";
+  if (config.engine == Engine::formula) text += ", by formula";
   return text;
 }
 
@@ -95,20 +96,26 @@ std::string category_table(const Ledger& ledger, const Session& session) {
   return table.text(2);
 }
 
+std::string peak_sentence(const Report& report) {
+  if (report.by_formula) return "A closed form: it says how much, not when; reserved is allocated times the ratio of one measured run.";
+  const Moment& at = report.trace.peak_at;
+  return "The peak is in " + place(at) + ", which asks for " + size_text(at.requested) + " (" + with_commas(at.requested) + " bytes).";
+}
+
 std::string oom_sentence(const OutOfMemory& oom) {
   std::string text = "It asks for " + size_text(oom.tensor);
-  if (oom.segment > oom.tensor) text += " (PyTorch requests " + size_text(oom.segment) + " from the card)";
-  text += "; " + size_text(oom.free) + (oom.free == 0 ? "" : " is") + " free on the card";
-  if (oom.free == 0)
-    text.replace(text.size() - std::string("0 bytes free on the card").size(), std::string::npos, "nothing is free on the card");
+  // Small tensors share segments of 2 or 20 MiB: then the card is asked for more than the tensor.
+  if (size_text(oom.segment) != size_text(oom.tensor)) text += ", for which PyTorch requests " + size_text(oom.segment) + " from the card";
+  text += "; " + (oom.free == 0 ? std::string("nothing") : size_text(oom.free)) + " is free on the card";
   if (oom.cached_free > 0) {
     text += ", and " + size_text(oom.cached_free) + " is cached by PyTorch but in pieces, the largest " + size_text(oom.largest_piece);
   }
-  return text + ". Live tensors take " + size_text(oom.counters.allocated) + " at that moment.";
+  return text + ".";
 }
 
-std::string settled_sentence(const Trace& trace, const Session& session) {
-  if (trace.oom) return {};
+std::string settled_sentence(const Report& report, const Session& session) {
+  const Trace& trace = report.trace;
+  if (trace.oom || report.by_formula) return {};
   const Style& style = session.style;
   const std::size_t steps = trace.steps.size();
   if (!trace.settled) {
@@ -134,6 +141,12 @@ void assumptions(const std::vector<std::string>& list, Session& session) {
 }
 
 void print_json(const nlohmann::ordered_json& json, Session& session) { session.line(json.dump(2)); }
+
+void needs_replay(const Config& config, const std::string& command) {
+  if (config.engine == Engine::torch) return;
+  throw Failure("engine: \"" + std::string(to_string(config.engine)) + "\" is not allowed: whatfits " + command +
+                " shows what a replay does; must be torch");
+}
 
 std::uint64_t whole_number(const std::string& flag, const std::string& text, std::uint64_t most) {
   std::uint64_t number = 0;

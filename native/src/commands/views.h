@@ -29,16 +29,22 @@ std::string run_words(const Config& config);
 /// Largest first, shares of `allocated`.
 std::string category_table(const Ledger& ledger, const Session& session);
 
+/// Where the peak is and what is asked for there; a formula knows no moments.
+std::string peak_sentence(const Report& report);
+
 /// Two sentences: what was asked, what there was, and what that means.
 std::string oom_sentence(const OutOfMemory& oom);
 
 /// What repeats from where, or that it is not known.
-std::string settled_sentence(const Trace& trace, const Session& session);
+std::string settled_sentence(const Report& report, const Session& session);
 
 void assumptions(const std::vector<std::string>& list, Session& session);
 
 /// Pretty JSON and a newline.
 void print_json(const nlohmann::ordered_json& json, Session& session);
+
+/// For commands that show events: throws Failure if the request wants closed forms only.
+void needs_replay(const Config& config, const std::string& command);
 
 /// A whole number from 0 to `most` for the option `flag`; throws Failure.
 std::uint64_t whole_number(const std::string& flag, const std::string& text, std::uint64_t most);

@@ -31,7 +31,9 @@ std::string phase_label(Phase phase, std::size_t room) {
   std::string name(name_of(phase));
   std::replace(name.begin(), name.end(), '_', ' ');
   if (name.size() <= room) return name;
-  return room >= 3 ? name.substr(0, room) : std::string();
+  name = name.substr(0, name.find(' '));  // "optimizer", "zero"
+  if (name.size() <= room) return name;
+  return room >= 3 ? name.substr(0, 3) : std::string();
 }
 
 double share(Bytes bytes, Bytes top) { return static_cast<double>(bytes) / static_cast<double>(top); }

@@ -69,6 +69,7 @@ std::string text_at(int x, int y, const char* classes, const std::string& text) 
 // Steps of whole tenths of a pixel, one column a pixel, equal neighbours joined: "h3v-120h1".
 class Steps {
  public:
+  explicit Steps(int height = 0) : height_(height) {}
   void to(int height) {
     if (height != height_) {
       flush();
@@ -88,7 +89,7 @@ class Steps {
     run_ = 0;
   }
   std::string path_;
-  int height_ = 0;
+  int height_;
   int run_ = 0;
 };
 
@@ -159,9 +160,12 @@ class Picture {
   }
 
   std::string reserved() const {
-    Steps steps;
+    const int start = tenths(series_.columns.front().reserved);
+    Steps steps(start);
     for (const PlotColumn& column : series_.columns) steps.to(tenths(column.reserved));
-    return ground() + "<path class=\"r\" d=\"M0 0" + steps.text() + "\"/>\n</g>\n";
+    const int y = y_of(series_.columns.back().reserved);
+    return ground() + "<path class=\"r\" d=\"M0 " + number(start) + steps.text() + "\"/>\n</g>\n" +
+           text_at(kLeft + kPlotWidth - 4, y + 18, "e", "reserved " + mib(series_.highest_reserved) + " MiB");
   }
 
   static std::string ground() { return "<g transform=\"translate(" + number(kLeft) + " " + number(kBottom) + ") scale(1 -.1)\">\n"; }
@@ -181,7 +185,7 @@ class Picture {
       const int width = static_cast<int>(span.end - span.begin);
       out += "<path class=\"g\" d=\"M" + number(begin) + " " + number(kBottom) + "v8h" + number(width) + "v-8\"/>\n";
       const std::string name = words_of(name_of(span.phase));
-      if (static_cast<int>(name.size()) * 7 <= width) out += text_at(begin + width / 2, kBottom + 24, "m", name);
+      if (static_cast<int>(name.size()) * 6 <= width) out += text_at(begin + width / 2, kBottom + 24, "m", name);
     }
     if (timeline_.oom) out += text_at(kLeft + kPlotWidth, kBottom + 44, "lt e", "out of memory here");
     return out + text_at(kLeft, kBottom + 44, "s", with_commas(std::uint64_t{timeline_.rows.size()}) + " allocations and frees");

@@ -49,6 +49,7 @@ std::string gib(Bytes bytes) { return fixed(bytes, GiB, 2); }
 std::string decimal_gb(Bytes bytes) { return fixed(bytes, 1'000'000'000, 2); }
 
 std::string size_text(Bytes bytes) {
+  if (bytes == 1) return "1 byte";
   if (bytes < KiB) return std::to_string(bytes) + " bytes";
   if (bytes < MiB) return fixed(bytes, KiB, 1) + " KiB";
   if (bytes < GiB) return mib(bytes) + " MiB";

@@ -1,0 +1,149 @@
+#include "accuracy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "whatfits/estimate.h"
+#include "whatfits/json.h"
+#include "whatfits/request.h"
+
+namespace whatfits::accuracy {
+namespace {
+
+using nlohmann::json;
+
+Config config_of(const std::string& where, const json& request) {
+  const ParsedRequest parsed = parse_request(request.dump());
+  if (!parsed.problems.empty()) throw std::runtime_error(where + ": " + to_line(parsed.problems.front()));
+  return parsed.config;
+}
+
+json report_of(const std::string& where, const json& request) { return to_json(estimate(config_of(where, request))); }
+
+/// A dotted path into a report; null where it ends early.
+json at(const json& value, const std::string& path) {
+  const json::json_pointer pointer("/" + path);
+  return value.contains(pointer) ? value.at(pointer) : json();
+}
+
+/// What can be compared as a number: numbers, and verdicts.
+std::optional<std::int64_t> number(const json& value) {
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value == "fits") return 1;
+  if (value == "oom") return 0;
+  return {};
+}
+
+/// Every number in `truth`, by path.
+void leaves(const json& truth, const std::string& path, std::map<std::string, std::int64_t>& out) {
+  if (truth.is_structured()) {
+    for (const auto& [key, value] : truth.items()) leaves(value, path.empty() ? key : path + "/" + key, out);
+  } else if (const auto n = number(truth)) {
+    out[path] = *n;
+  }
+}
+
+/// "steps/1/peak/allocated" -> "steps[1].peak.allocated".
+std::string readable(const std::string& path) {
+  std::string text;
+  std::size_t begin = 0;
+  while (begin <= path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    const bool index = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    if (index) text += "[" + part + "]";
+    if (!index) text += (text.empty() ? "" : ".") + part;
+    begin = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+bool Row::agrees() const { return predicted.has_value() == measured.has_value() && error() >= -tolerance && error() <= tolerance; }
+
+std::vector<Row> compare_torch_run(const std::string& file, const json& fixture) {
+  const std::string name = file + ": " + fixture.at("id").get<std::string>();
+  const json report = report_of(name, fixture.at("request"));
+  std::map<std::string, std::int64_t> measured;
+  leaves(fixture.at("truth"), "", measured);
+  std::vector<Row> rows;
+  for (const auto& [path, value] : measured) rows.push_back({name, readable(path), number(at(report, path)), value});
+  // A reading that only the prediction has: it went on where PyTorch failed.
+  std::map<std::string, std::int64_t> predicted;
+  leaves(report.at("steps"), "steps", predicted);
+  for (const auto& [path, value] : predicted) {
+    if (!measured.contains(path)) rows.push_back({name, readable(path), value, {}});
+  }
+  return rows;
+}
+
+std::vector<Row> compare_published(const std::string& file, const json& article) {
+  std::map<std::int64_t, json> reports;
+  const auto report = [&](std::int64_t batch) -> const json& {
+    const auto [entry, fresh] = reports.try_emplace(batch);
+    if (fresh) entry->second = report_of(file, {{"model", "gpt2-from-scratch"}, {"batch", batch}, {"seq_len", 1024}, {"device", "a40"}});
+    return entry->second;
+  };
+  const auto value = [&](const std::string& path) { return number(at(report(8), path)).value(); };
+  const std::string one = "steps/0/";
+  const std::string two = "steps/1/";
+  const auto rise = [&](const std::string& from, const std::string& to) { return value(to + "/allocated") - value(from + "/allocated"); };
+  // Figures that a script reads off its counters; those inside a step (a block, the saved activations) are in articles_test.cpp.
+  const std::map<std::string, std::int64_t> predicted = {
+      {"warmup", value("after_warmup/allocated")},
+      {"model_cuda", rise("after_warmup", "after_model")},
+      {"optimizer_created", rise("after_model", "after_optimizer")},
+      {"first_optimizer_step", rise(one + "after_backward", one + "after_optimizer_step")},
+      {"zero_grad", rise(one + "after_optimizer_step", one + "after_zero_grad")},
+      {"second_optimizer_step", rise(two + "after_backward", two + "after_optimizer_step")},
+      {"step2_start", value(two + "before/allocated")},
+      {"step2_forward", rise(two + "before", two + "after_forward")},
+      {"step2_after_forward", value(two + "after_forward/allocated")},
+      {"step2_peak", value(two + "peak/allocated")},
+      {"step2_peak_less_step1", rise(one + "peak", two + "peak")},
+  };
+  std::vector<Row> rows;
+  for (const json& figure : article.at("figures")) {
+    const auto id = figure.at("id").get<std::string>();
+    if (figure.contains("verdict")) {
+      const json& run = report(figure.at("batch").get<std::int64_t>());
+      rows.push_back({file, id, number(run.at("verdict")), number(figure.at("verdict"))});
+      if (figure.at("step").is_number()) rows.push_back({file, id + ", step", number(at(run, "oom/step")), number(figure.at("step"))});
+      continue;
+    }
+    std::optional<std::int64_t> ours;
+    if (predicted.contains(id)) ours = predicted.at(id);
+    if (id.starts_with("batch")) ours = number(at(report(figure.at("batch").get<std::int64_t>()), "peak/" + id.substr(id.find('_') + 1)));
+    if (!ours) continue;
+    rows.push_back({file, id, ours, figure.at("bytes").get<std::int64_t>(), figure.at("rounding_halfwidth_bytes").get<std::int64_t>()});
+  }
+  return rows;
+}
+
+std::vector<Row> compare_all(const std::string& folder) {
+  std::vector<Row> all;
+  const auto add = [&](std::vector<Row> rows) { all.insert(all.end(), rows.begin(), rows.end()); };
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/torch")) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty()) add(compare_torch_run("torch/" + file.stem().string(), json::parse(line)));
+    }
+  }
+  std::ifstream in(folder + "/published/gpt2-a40.json");
+  if (!in) throw std::runtime_error(folder + "/published/gpt2-a40.json cannot be read");
+  add(compare_published("published/gpt2-a40", json::parse(in)));
+  return all;
+}
+
+}  // namespace whatfits::accuracy

@@ -1,0 +1,75 @@
+// "How wrong is it" as one command: every fixture, predicted, measured, error.
+//
+//   cmake --build build/release --target accuracy_table && build/release/tools/accuracy_table [--wrong] [FOLDER]
+//
+// prints one line for each counter of each fixture (with --wrong only those that do not agree) and a summary. FOLDER is fixtures/ of
+// this source tree if not given. Exit status: 0 everything agrees, 1 something does not, 2 a fixture cannot be read. Counters of
+// PyTorch must agree to the byte; a published figure within half a unit of its last printed digit.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <set>
+#include <string>
+
+#include "accuracy.h"
+
+namespace {
+
+using whatfits::accuracy::Row;
+
+std::string text(const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : "none"; }
+
+void print(const Row& row) {
+  std::cout << std::left << std::setw(52) << row.fixture << ' ' << std::setw(42) << row.counter << ' ' << std::right << std::setw(13)
+            << text(row.predicted) << ' ' << std::setw(13) << text(row.measured) << ' ' << std::setw(10);
+  if (row.predicted && row.measured && row.error() == 0) {
+    std::cout << "exact";
+  } else if (row.predicted && row.measured) {
+    std::cout << row.error() << (row.agrees() ? "  (within the printed digits)" : "  WRONG");
+  } else {
+    std::cout << "WRONG";
+  }
+  std::cout << '\n';
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::string folder = WHATFITS_FIXTURES;
+  bool only_wrong = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--wrong") {
+      only_wrong = true;
+    } else {
+      folder = argv[i];
+    }
+  }
+  const std::vector<Row> rows = whatfits::accuracy::compare_all(folder);
+  std::set<std::string> fixtures;
+  std::set<std::string> wrong_fixtures;
+  std::size_t exact = 0;
+  std::size_t agree = 0;
+  double worst = 0;
+  std::cout << std::left << std::setw(52) << "fixture" << ' ' << std::setw(42) << "counter" << ' ' << std::right << std::setw(13)
+            << "predicted" << ' ' << std::setw(13) << "measured" << ' ' << std::setw(10) << "error" << '\n';
+  for (const Row& row : rows) {
+    fixtures.insert(row.fixture);
+    if (row.agrees()) ++agree;
+    if (row.predicted == row.measured) ++exact;
+    if (!row.agrees()) wrong_fixtures.insert(row.fixture);
+    if (row.measured && *row.measured != 0) {
+      const double part = 100.0 * std::abs(static_cast<double>(row.error()) / static_cast<double>(*row.measured));
+      if (!row.agrees() && part > worst) worst = part;
+    }
+    if (!only_wrong || !row.agrees()) print(row);
+  }
+  std::cout << rows.size() << " counters of " << fixtures.size() << " fixtures: " << exact << " exact, " << agree - exact
+            << " within the printed digits, " << rows.size() - agree << " wrong (in " << wrong_fixtures.size() << " fixtures; worst error "
+            << std::setprecision(3) << worst << " %)\n";
+  return agree == rows.size() ? 0 : 1;
+} catch (const std::exception& error) {
+  std::cerr << "accuracy_table: " << error.what() << '\n';
+  return 2;
+}
