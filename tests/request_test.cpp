@@ -71,7 +71,7 @@ TEST_CASE("every key is written out and read back", "[request]") {
   check_round_trip(parsed(R"({"model": {"model_type": "gpt2-from-scratch", "vocab_size": 65, "n_positions": 256, "n_embd": 384,
     "n_head": 6, "n_layer": 6}, "batch": 8.0, "seq_len": 1e2, "precision": "amp-bf16", "attention": "sdpa-flash",
     "optimizer": "sgd-momentum", "checkpointing": "full", "grad_accumulation": 4, "clip_grad_norm": true, "zero_grad": "zero-fill",
-    "allocator": {"expandable_segments": true}, "device": {"name": "Ärger", "total_mib": 24000, "compute_capability": "12.0",
+    "allocator": {"expandable_segments": true}, "device": {"name": "Ärger", "total_mib": 24000, "compute_capability": "9.0",
     "sm_count": 170}, "steps": 64, "script": {"warmup_matmul": -0}})"));
   check_round_trip(parsed(R"({"model": "gpt2-from-scratch-xl", "engine": "formula", "device": {"free_mib": 4000}})"));
   for (const DevicePreset& preset : device_presets()) {
@@ -165,10 +165,61 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("allocator": {"max_split_size_mib": 128, "roundup_power2_divisions": -1})") ==
         Lines{"allocator.max_split_size_mib: \"128\" is not supported yet: only null is supported so far",
               "allocator.roundup_power2_divisions: \"-1\" is not allowed: must be 0"});
-  CHECK(lines_with(R"("attention": "sdpa-flash")") ==
-        Lines{"attention: \"sdpa-flash\" is not allowed: needs precision bf16, amp-bf16 or amp-fp16; PyTorch has no fp32 kernel for it"});
-  CHECK(lines_with(R"("attention": "sdpa-flash", "precision": "amp-fp16", "device": "t4")") ==
-        Lines{"attention: \"sdpa-flash\" is not allowed: needs a card of compute capability 8.0 or later; Tesla T4 has less"});
+}
+
+TEST_CASE("attention that PyTorch refuses", "[request]") {
+  const auto with = [](const std::string& attention, const std::string& precision, int head_size, const char* capability,
+                       const std::string& more = "") {
+    return lines_of(R"({"model": {"model_type": "gpt2-from-scratch", "n_head": 2, "n_embd": )" + std::to_string(2 * head_size) +
+                    R"(}, "attention": ")" + attention + R"(", "precision": ")" + precision +
+                    R"(", "device": {"name": "card", "total_mib": 40000, "sm_count": 80, "compute_capability": ")" + capability + "\"}" +
+                    more + "}");
+  };
+  const auto refused = [](const std::string& word, const std::string& why) {
+    return Lines{"attention: \"" + word + "\" is not allowed: " + why};
+  };
+  const std::string flash = "sdpa-flash";
+  CHECK(with(flash, "fp32", 64, "8.6") == refused(flash, "needs precision bf16, amp-bf16 or amp-fp16; PyTorch has no fp32 kernel for it"));
+  CHECK(with(flash, "amp-fp16", 64, "7.5") == refused(flash, "needs a card of compute capability 8.0 to 9.0; card has 7.5"));
+  CHECK(with(flash, "bf16", 64, "12.0") == refused(flash, "needs a card of compute capability 8.0 to 9.0; card has 12.0"));
+  CHECK(with(flash, "bf16", 257, "8.0") == refused(flash, "needs heads (n_embd / n_head) of at most 256; the model's are 257"));
+  CHECK(with(flash, "bf16", 200, "8.6") ==
+        refused(flash,
+                "needs heads (n_embd / n_head) of at most 192, or of 225 to 256, to train on compute capability 8.6; the model's are 200"));
+  for (const char* capability : {"8.0", "8.6", "8.9", "9.0"}) {
+    for (const int size : {1, 31, 192, 225, 256}) CHECK(with(flash, "amp-fp16", size, capability) == Lines{});
+  }
+  CHECK(with(flash, "bf16", 200, "9.0") == Lines{});
+
+  const std::string efficient = "sdpa-efficient";
+  const auto heads = [](const char* n, const char* are) {
+    return "needs heads (n_embd / n_head) of a multiple of " + std::string(n) + " with this precision and card; the model's are " + are;
+  };
+  CHECK(with(efficient, "fp32", 5, "8.6") == refused(efficient, heads("4", "5")));
+  CHECK(with(efficient, "amp-fp16", 12, "7.5") == refused(efficient, heads("8", "12")));
+  CHECK(with(efficient, "fp32", 5, "7.5") == Lines{});
+  CHECK(with(efficient, "amp-fp16", 5, "6.1") == Lines{});
+  CHECK(with(efficient, "fp32", 1028, "8.6") == Lines{});
+  CHECK(with(efficient, "fp32", 64, "10.0") == refused(efficient, "needs a card of compute capability 5.0 to 9.0; card has 10.0"));
+  CHECK(with(efficient, "bf16", 64, "7.5") ==
+        refused(efficient, "needs precision fp32 or amp-fp16, or a card of compute capability 8.0 to 9.0; card has 7.5"));
+
+  const std::string checkpoint = R"(, "checkpointing": "full", "seq_len": )";
+  const std::string reason = " attention, which saves other tensors";
+  CHECK(with("sdpa-math", "fp32", 64, "8.6", checkpoint + "32") ==
+        refused("sdpa-math",
+                "must be sdpa or eager with checkpointing full: a checkpointed block runs again outside of the script's "
+                "sdpa_kernel, where PyTorch picks memory-efficient" +
+                    reason));
+  CHECK(with("sdpa-math", "fp32", 5, "8.6", checkpoint + "32") == Lines{});
+  CHECK(with(efficient, "bf16", 64, "8.6", checkpoint + "33") ==
+        Lines{"seq_len: \"33\" is not allowed: must be a multiple of 32 with attention sdpa-efficient and checkpointing full: a "
+              "checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks flash" +
+              reason});
+  CHECK(with(efficient, "bf16", 64, "8.6", checkpoint + "64") == Lines{});
+  CHECK(with(efficient, "fp32", 64, "8.6", checkpoint + "33") == Lines{});
+  CHECK(with(flash, "bf16", 64, "8.6", checkpoint + "33") == Lines{});
+  CHECK(with(flash, "fp32", 64, "8.6", R"(, "engine": "formula")") == Lines{});
 }
 
 TEST_CASE("unknown keys are named with the nearest", "[request]") {

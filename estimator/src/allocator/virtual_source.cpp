@@ -9,7 +9,7 @@ namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
 constexpr Bytes piece_unit = 32 * MiB;
-constexpr Address top = Address{1} << 47;  // the first piece ends here; below it lies more than any card has
+constexpr Address top = Address{1} << 62;  // the first piece ends here; below it lies more than any card has
 
 }  // namespace
 
@@ -23,6 +23,12 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
   if (fails_now() || bytes > available_) return std::nullopt;
   bytes = round_up(bytes, granule);
   if (bytes > available_) return std::nullopt;
+  const std::optional<Address> address = take(bytes);
+  if (address) available_ -= bytes;
+  return address;
+}
+
+std::optional<Address> VirtualSource::take(Bytes bytes) {
   auto hole = std::find_if(holes_.begin(), holes_.end(), [bytes](const Hole& h) { return h.size >= bytes; });
   if (hole == holes_.end()) {
     const Bytes piece = round_up(bytes, piece_unit);
@@ -31,7 +37,6 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
     pieces_.push_back(floor - piece);
     hole = holes_.insert(holes_.begin(), Hole{floor - piece, piece});
   }
-  available_ -= bytes;
   const Address address = hole->address;
   hole->address += bytes;
   hole->size -= bytes;
@@ -42,6 +47,10 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
 void VirtualSource::release(Address address, Bytes bytes) {
   bytes = round_up(bytes, granule);
   available_ += bytes;
+  give(address, bytes);
+}
+
+void VirtualSource::give(Address address, Bytes bytes) {
   const auto after =
       std::lower_bound(holes_.begin(), holes_.end(), address, [](const Hole& hole, Address wanted) { return hole.address < wanted; });
   auto hole = holes_.insert(after, Hole{address, bytes});
