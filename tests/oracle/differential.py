@@ -102,6 +102,7 @@ def draw(r, binary, small=False):
 
 
 def answer():
+    os.environ.setdefault("TORCH_SYMBOLIZE_MODE", "dladdr")  # before torch is imported: names for the frames of a trace
     import runpy
     import traceback
 

@@ -7,9 +7,7 @@
 namespace whatfits {
 
 ExpandablePool::ExpandablePool(bool small, Bytes total)
-    : small_(small),
-      unit_(torch_policy::expandable_unit(small)),
-      range_(torch_policy::expandable_range(total, small)) {}
+    : small_(small), unit_(torch_policy::expandable_unit(small)), range_(torch_policy::expandable_range(total, small)) {}
 
 FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& free, Bytes size) const {
   const auto reach = [&](FreeList::Index index) {

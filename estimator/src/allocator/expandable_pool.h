@@ -21,7 +21,8 @@ class ExpandablePool {
   /// FreeList::none if no free block is large enough.
   FreeList::Index find(const BlockTable& blocks, const FreeList& free, Bytes size) const;
   /// Maps as much as a block of `size` bytes needs, at the lowest unmapped place with room (and from the free block before it,
-  /// if any), in a new range if there is none. The block is then free and listed. no_block when memory or addresses run out; what was mapped on the way stays.
+  /// if any), in a new range if there is none. The block is then free and listed. no_block when memory or addresses run out; what was
+  /// mapped on the way stays.
   BlockId grow(BlockTable& blocks, FreeList& free, MemorySource& source, Bytes size);
   /// Gives back the whole units inside free blocks, smallest block first.
   void unmap_free(BlockTable& blocks, FreeList& free, MemorySource& source);

@@ -108,12 +108,10 @@ std::string no_efficient(const torch::AttentionCase& facts, const Device& card) 
   const int capability = card.compute_capability;
   if (capability > 90) return "needs a card of compute capability 5.0 to 9.0; " + card.name + " has " + version_of(capability);
   if (facts.bfloat && capability < 80) {
-    return "needs precision fp32 or amp-fp16, or a card of compute capability 8.0 to 9.0; " + card.name + " has " +
-           version_of(capability);
+    return "needs precision fp32 or amp-fp16, or a card of compute capability 8.0 to 9.0; " + card.name + " has " + version_of(capability);
   }
   if (torch::takes_efficient(facts, capability)) return {};
-  return "needs heads (n_embd / n_head) of a multiple of " +
-         std::to_string(torch::efficient_alignment(facts.element_bytes, capability)) +
+  return "needs heads (n_embd / n_head) of a multiple of " + std::to_string(torch::efficient_alignment(facts.element_bytes, capability)) +
          " with this precision and card; the model's are " + std::to_string(facts.head_size);
 }
 
@@ -138,9 +136,9 @@ void check_attention(Reader& request, const Config& config) {
 
   const AttentionBackend picked = torch::attention_backend(facts, config.device.compute_capability);
   if (config.checkpointing == Checkpointing::none || picked == forced) return;
-  const std::string reason =
-      "a checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks " +
-      std::string(picked == AttentionBackend::flash ? "flash" : "memory-efficient") + " attention, which saves other tensors";
+  const std::string reason = "a checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks " +
+                             std::string(picked == AttentionBackend::flash ? "flash" : "memory-efficient") +
+                             " attention, which saves other tensors";
   if (forced == AttentionBackend::math) {
     request.not_allowed("attention", word, "must be sdpa or eager with checkpointing full: " + reason);
   } else if (config.seq_len % 32 != 0) {
@@ -177,9 +175,12 @@ void check_size(Reader& request, const Config& config) {
   }
 
   const std::int64_t per_step = config.model.n_layer * config.grad_accumulation;  // each within its limit: no overflow
-  if (per_step > limits::recorded_blocks) {
-    request.not_allowed("grad_accumulation", config.grad_accumulation,
-                        "n_layer * grad_accumulation must be at most " + std::to_string(limits::recorded_blocks));
+  const std::string runs = "n_layer * grad_accumulation * steps must be at most " + std::to_string(limits::block_runs);
+  if (per_step > limits::block_runs) {
+    request.not_allowed("grad_accumulation", config.grad_accumulation, runs);
+  } else if (per_step * config.steps > limits::block_runs) {
+    request.not_allowed("steps", config.steps,
+                        "must be at most " + std::to_string(limits::block_runs / per_step) + " with this model: " + runs);
   }
 }
 

@@ -139,13 +139,15 @@ int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, st
 ///   backward, 2-byte types: + S (dq), + S (dk), + S (dv), + delta, + workspace, - delta, - workspace, then saved: - logsumexp.
 ///   backward, fp32: + S (dq), + S (dk), + S (dv), + S (gradient * out), + delta; if H > 1 and T > 1: + delta (its transposed copy),
 ///     - first delta; - gradient * out, + workspace, - delta, - workspace, then saved: - logsumexp.
-/// dq, dk and dv come in memory order B, T, H, D: leaves in another order copy them. On 7.0, fp16 makes its delta like fp32, after
-/// fp32 copies of the gradient and of out (not covered by tests).
+/// Where the workspace is 0 it is not taken. On 7.0, fp16 with D > 128 makes its delta like fp32, after + 2 * S and + 2 * S (fp32 copies
+/// of the gradient and of out), which go with the product.
+/// dq, dk and dv come in memory order B, T, H, D: leaves in another order copy them.
 struct EfficientAttention {
   Bytes logsumexp = 0;
   Bytes output_accumulator = 0;  ///< fp32, for 2-byte types with D > 128
   Bytes delta = 0;
-  Bytes workspace = 0;
+  bool delta_outside = false;  ///< by operators ahead of the kernel (kKernelComputesDelta is false)
+  Bytes workspace = 0;         ///< 0 for fp32 before 7.0
 };
 EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size,
                                        Bytes element_bytes, bool dropout, int compute_capability);
