@@ -153,7 +153,8 @@ TEST_CASE("advice in steps") {
     known = job.done();
   }
   CHECK(job.done() == total);
-  CHECK(std::is_sorted(job.result().list.begin(), job.result().list.end(), [](const Advice& a, const Advice& b) { return a.saves > b.saves; }));
+  CHECK(std::is_sorted(job.result().list.begin(), job.result().list.end(),
+                       [](const Advice& a, const Advice& b) { return a.saves > b.saves; }));
   CHECK(to_json(job.result()) == to_json(advise(config)));
 }
 

@@ -11,9 +11,12 @@ namespace {
 
 std::string_view word(Problem::Kind kind) {
   switch (kind) {
-    case Problem::Kind::not_allowed: return "not-allowed";
-    case Problem::Kind::unsupported: return "unsupported";
-    case Problem::Kind::statement: return "statement";
+    case Problem::Kind::not_allowed:
+      return "not-allowed";
+    case Problem::Kind::unsupported:
+      return "unsupported";
+    case Problem::Kind::statement:
+      return "statement";
   }
   return "";
 }
@@ -26,14 +29,21 @@ Json ledger_json(const Config& config, std::uint64_t event) {
 
 Json answer_json(Question question, const Config& config, std::uint64_t event) {
   switch (question) {
-    case Question::estimate: return to_json(estimate(config));
-    case Question::fit_batch: return to_json(fit(config, Axis::batch));
-    case Question::fit_seq_len: return to_json(fit(config, Axis::seq_len));
-    case Question::ledger: return ledger_json(config, event);
-    case Question::advise: return to_json(advise(config));
-    case Question::explain: return to_json(explain(config));
+    case Question::estimate:
+      return to_json(estimate(config));
+    case Question::fit_batch:
+      return to_json(fit(config, Axis::batch));
+    case Question::fit_seq_len:
+      return to_json(fit(config, Axis::seq_len));
+    case Question::ledger:
+      return ledger_json(config, event);
+    case Question::advise:
+      return to_json(advise(config));
+    case Question::explain:
+      return to_json(explain(config));
     case Question::request:
-    case Question::presets: break;
+    case Question::presets:
+      break;
   }
   return nullptr;
 }

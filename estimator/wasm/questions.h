@@ -12,7 +12,16 @@
 namespace whatfits::wasm {
 
 /// Values are part of the border: web/src/core/abi.ts has them too.
-enum class Question : std::uint32_t { request = 0, estimate = 1, fit_batch = 2, fit_seq_len = 3, ledger = 4, advise = 5, explain = 6, presets = 7 };
+enum class Question : std::uint32_t {
+  request = 0,
+  estimate = 1,
+  fit_batch = 2,
+  fit_seq_len = 3,
+  ledger = 4,
+  advise = 5,
+  explain = 6,
+  presets = 7
+};
 
 struct Answer {
   bool ok = false;   ///< false: the text is {"problems": [...]}

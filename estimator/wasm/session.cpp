@@ -45,9 +45,7 @@ std::string Session::ledger(std::uint64_t event) {
   return write(to_json(ledger_at(program_, config_, event)));
 }
 
-std::string Session::pool(std::uint64_t event) const {
-  return write(to_json(pool_at(program_, config_, event)));
-}
+std::string Session::pool(std::uint64_t event) const { return write(to_json(pool_at(program_, config_, event))); }
 
 std::string Session::timeline(int step) {
   timeline_ = whatfits::timeline(program_, config_, step);

@@ -34,17 +34,17 @@ struct PoolBlock {
   std::uint64_t address = 0;
   Bytes size = 0;
   bool allocated = false;
-  Bytes requested = 0;                ///< by the tensor in it; 0 in a free block
+  Bytes requested = 0;  ///< by the tensor in it; 0 in a free block
   Category category = Category::rounding;
-  std::string label;                  ///< empty in a free block
+  std::string label;  ///< empty in a free block
   std::int16_t layer = kNoLayer;
   OpKind op = OpKind::none;
 };
 struct PoolSegment {
   std::uint64_t address = 0;
   Bytes size = 0;
-  bool small = false;                 ///< of the pool for requests up to 1 MiB
-  std::vector<PoolBlock> blocks;      ///< in address order; they cover the segment
+  bool small = false;             ///< of the pool for requests up to 1 MiB
+  std::vector<PoolBlock> blocks;  ///< in address order; they cover the segment
 };
 /// What the caching allocator holds at one moment.
 struct Pool {

@@ -47,7 +47,8 @@ std::vector<Change> changes(const Config& now) {
   offer(now.precision != Precision::bf16 && has_bf16, "precision", "\"bf16\"", "weights, gradients and optimizer state in bfloat16",
         "updates are rounded to 8 bits: training may stall or differ", [](Config& c) { c.precision = Precision::bf16; });
   offer(!now.allocator.expandable_segments, "allocator", "{\"expandable_segments\": true}",
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this", [](Config& c) { c.allocator.expandable_segments = true; });
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this",
+        [](Config& c) { c.allocator.expandable_segments = true; });
   offer(now.batch >= 2 && now.batch % 2 == 0, "batch", std::to_string(now.batch / 2),
         "half the batch, twice the micro-batches (grad_accumulation " + std::to_string(2 * now.grad_accumulation) + ")",
         "more and smaller kernels: some speed", [](Config& c) {
@@ -56,7 +57,8 @@ std::vector<Change> changes(const Config& now) {
         });
   offer(now.seq_len >= 2, "seq_len", std::to_string(now.seq_len / 2), "half the sequence length", "half the context to learn from",
         [](Config& c) { c.seq_len /= 2; });
-  const bool adam = now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
+  const bool adam =
+      now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
   offer(now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop, "optimizer", "\"adamw-fused\"",
         "fused AdamW: no temporaries in its step", "none, usually faster", [](Config& c) { c.optimizer = Optimizer::adamw_fused; });
   offer(adam, "optimizer", "\"sgd-momentum\"", "SGD with momentum: one state tensor a parameter, not two",
@@ -66,7 +68,9 @@ std::vector<Change> changes(const Config& now) {
   offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
         [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
   list.erase(std::remove_if(list.begin(), list.end(),
-                            [](const Change& c) { return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes; }),
+                            [](const Change& c) {
+                              return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes;
+                            }),
              list.end());
   return list;
 }

@@ -148,7 +148,7 @@ void check_attention(Reader& request, const Config& config) {
 }
 
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
-std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::*member) {
+std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
   std::int64_t good = 0;
   std::int64_t bad = config.*member;
@@ -175,12 +175,9 @@ void check_size(Reader& request, const Config& config) {
   }
 
   const std::int64_t per_step = config.model.n_layer * config.grad_accumulation;  // each within its limit: no overflow
-  const std::string runs = "n_layer * grad_accumulation * steps must be at most " + std::to_string(limits::block_runs);
-  if (per_step > limits::block_runs) {
-    request.not_allowed("grad_accumulation", config.grad_accumulation, runs);
-  } else if (per_step * config.steps > limits::block_runs) {
-    request.not_allowed("steps", config.steps,
-                        "must be at most " + std::to_string(limits::block_runs / per_step) + " with this model: " + runs);
+  if (per_step > limits::recorded_blocks) {
+    request.not_allowed("grad_accumulation", config.grad_accumulation,
+                        "n_layer * grad_accumulation must be at most " + std::to_string(limits::recorded_blocks));
   }
 }
 

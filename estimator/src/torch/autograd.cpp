@@ -201,8 +201,8 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
   if (grad->refs == 1 && obeys_layout_contract(grad, variable)) {
     place = detach(grad);
   } else {
-    const Strides strides = is_non_overlapping_and_dense(variable.shape(), variable->strides) ? variable->strides
-                                                                                              : contiguous_strides(variable.shape());
+    const Strides strides =
+        is_non_overlapping_and_dense(variable.shape(), variable->strides) ? variable->strides : contiguous_strides(variable.shape());
     place = torch.empty_strided(OpKind::copy, variable.shape(), strides, grad.dtype());
     torch.recorder.op({.kind = OpKind::copy}, {grad.id()}, {place.id()});
   }

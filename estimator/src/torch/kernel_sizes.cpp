@@ -90,7 +90,7 @@ void add_launches(Reduction& reduction, const Shape& shape, Int element_bytes, M
   const bool halve_outputs = shape.inputs_adjacent && shape.outputs > 1;
   Shape first = shape;
   Shape second = shape;
-  Int Shape::*const halved = halve_outputs ? &Shape::outputs : &Shape::inputs;
+  Int Shape::* const halved = halve_outputs ? &Shape::outputs : &Shape::inputs;
   first.*halved = shape.*halved / 2;
   second.*halved = shape.*halved - first.*halved;
   add_launches(reduction, first, element_bytes, card);

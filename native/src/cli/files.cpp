@@ -73,7 +73,7 @@ void write_all(int descriptor, std::string_view text, const std::string& name) {
 void write_file(const std::string& path, std::string_view text) {
   if (path == "-") return write_all(STDOUT_FILENO, text, "standard output");
   const std::string name = printable(path);
-  struct stat there {};
+  struct stat there{};
   const bool exists = ::stat(path.c_str(), &there) == 0;
   if (exists && !S_ISREG(there.st_mode)) {  // /dev/stdout, a pipe: nothing to rename onto. A folder fails here with its reason.
     Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));

@@ -29,7 +29,7 @@ json parsed_json(const std::string& text, const std::string& name) {
 }
 
 bool is_file(const std::string& path) {
-  struct stat there {};
+  struct stat there{};
   return ::stat(path.c_str(), &there) == 0 && !S_ISDIR(there.st_mode);
 }
 
