@@ -2,13 +2,13 @@
 """Draws training runs at random and holds whatfits against PyTorch itself, counter by counter.
 
     differential.py draw 100 --seed 7 > cases.jsonl         requests, a line each
-    ORACLE fork_cases.py < cases.jsonl > truth.jsonl        PyTorch 2.6.0 on a virtual CUDA device answers (see below)
-    differential.py compare truth.jsonl ...                 every counter, verdict, failing step and phase, message, retries
+    ORACLE differential.py answer < cases.jsonl > t.jsonl   PyTorch 2.6.0 on a virtual CUDA device answers
+    differential.py compare t.jsonl ...                     every counter, verdict, failing step and phase, message, retries
 
 Needs the oracle (PyTorch on a CUDA device that is not there), and is no part of the tests. Its answers to the odder cases are
-fixtures/torch/gpt2-from-scratch-odd.jsonl. `fork_cases.py` is this file as well: with the argument `answer`, inside the oracle, it
-runs scratch_truth.py for each line in a process of its own, forked before the device is touched, so that each case has a new context,
-allocator and workspaces.
+fixtures/torch/gpt2-from-scratch-odd.jsonl. `answer` runs inside the oracle, from a copy beside its scratch_truth.py: for each line in a
+process of its own, forked before the device is touched, so that each case has a new context, allocator and workspaces. A case with a
+"trace" leaves its events in the oracle's data folder under that name.
 """
 import argparse
 import io

@@ -1,11 +1,26 @@
 #include "torch/autocast.h"
 
+#include <utility>
+
 #include "torch/ops.h"
 
 namespace whatfits::torch {
 
+namespace {
+
+/// Before 8.0 the first autocast to bfloat16 of a process makes a tensor of one, to see if the card takes it. Source:
+/// torch/amp/autocast_mode.py and _check_bf16_tensor_supported (cached) of torch/cuda/__init__.py.
+void check_bfloat16(Torch& torch, DType dtype) {
+  if (dtype != DType::bfloat16 || torch.device.compute_capability >= 80) return;
+  if (std::exchange(torch.autocast.bfloat16_checked, true)) return;
+  full(torch, {Dim{}}, DType::bfloat16, 1).named("whether the card takes bfloat16");
+}
+
+}  // namespace
+
 AutocastScope::AutocastScope(Torch& torch, bool enabled, DType dtype)
     : torch_(torch), enabled_before_(torch.autocast.enabled), dtype_before_(torch.autocast.dtype) {
+  if (enabled) check_bfloat16(torch, dtype);
   torch_.autocast.enabled = enabled;
   torch_.autocast.dtype = dtype;
   ++torch_.autocast.nesting;

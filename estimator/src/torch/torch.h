@@ -29,6 +29,7 @@ struct Autocast {
     TensorImpl* weight = nullptr;
     Tensor cast;
   };
+  bool bfloat16_checked = false;
   std::vector<Cast> cache;  ///< of leaves that want gradients; emptied when the outermost context exits
 };
 

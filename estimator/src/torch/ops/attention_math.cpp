@@ -53,6 +53,7 @@ Tensor causal_mask(Torch& torch, Dim tokens) {
 Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   Torch& torch = q.torch();
   const DType dtype = q.dtype();
+  Tensor attn;  // the second of what the function returns: its caller drops it, after all names here
   // The function's own names, in its own order: they die last to first.
   const Tensor query_acc = to(q, DType::float32);
   const Tensor key_acc = to(k, DType::float32);
@@ -72,9 +73,9 @@ Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (scores && mask) add_(scores, mask);
   scores = safe_softmax(scores);
   scores.named("attention probabilities");
-  // make_tuple(matmul(...).to(dtype), attn.to(dtype)): the second is made first and dropped by the caller.
+  // make_tuple(matmul(...).to(dtype), attn.to(dtype)): the second is made first.
   if (dtype == DType::float32) return matmul(scores, value_acc);
-  const Tensor attn = to(scores, dtype);
+  attn = to(scores, dtype);
   return to(matmul(scores, value_acc), dtype);
 }
 
