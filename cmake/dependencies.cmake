@@ -6,6 +6,15 @@ if(WHATFITS_FETCH)
     URL_HASH SHA256=d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d
     FIND_PACKAGE_ARGS 3.11)
   FetchContent_MakeAvailable(nlohmann_json)
+elseif(EMSCRIPTEN)
+  # The system's copy lies in /usr/include, which must never be on Emscripten's path: only its own folder goes there.
+  find_path(WHATFITS_JSON_INCLUDE nlohmann/json.hpp PATHS /usr/include /usr/local/include
+            NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/json)
+  file(CREATE_LINK ${WHATFITS_JSON_INCLUDE}/nlohmann ${CMAKE_BINARY_DIR}/json/nlohmann SYMBOLIC)
+  add_library(nlohmann_json INTERFACE)
+  add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
+  target_include_directories(nlohmann_json SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/json)
 else()
   find_package(nlohmann_json 3.11 REQUIRED)
 endif()

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "allocator/caching_allocator.h"
-#include "allocator/torch_policy.h"
 #include "allocator/virtual_source.h"
 #include "support/recording_source.h"
 #include "support/trace_file.h"
@@ -66,7 +65,7 @@ class Replay {
     REQUIRE(block);
     blocks_.push_back(*block);
     check_segments();
-    REQUIRE(relative(allocator_.address(*block), event.address, torch_policy::is_small(event.bytes)) == event.address);
+    REQUIRE(relative(allocator_.address(*block), event.address) == event.address);
   }
 
   void refuse(const TraceEvent& event) {
@@ -90,8 +89,7 @@ class Replay {
       const SegmentEvent& actual = source_.events[checked_segments_];
       CHECK(actual.action == expected.action);
       CHECK(actual.bytes == expected.bytes);
-      const bool small = actual.address >= torch_policy::expandable_base(true);
-      CHECK(relative(actual.address, expected.address, small) == expected.address);
+      CHECK(relative(actual.address, expected.address) == expected.address);
     }
   }
 
@@ -120,11 +118,10 @@ class Replay {
     allocator_.append_state(state);
   }
 
-  /// Our address in the trace's terms: less one constant, or with expandable segments one for each pool.
-  Address relative(Address ours, Address theirs, bool small) {
-    std::optional<Address>& offset = offsets_[trace_.expandable_segments() && small];
-    if (!offset) offset = ours - theirs;
-    return ours - *offset;
+  /// Our address in the trace's terms: less one constant.
+  Address relative(Address ours, Address theirs) {
+    if (!offset_) offset_ = ours - theirs;
+    return ours - *offset_;
   }
 
   const TraceFile& trace_;
@@ -136,7 +133,7 @@ class Replay {
   std::size_t checked_segments_ = 0;
   std::size_t step_ = 0;
   bool between_steps_ = false;
-  std::map<bool, std::optional<Address>> offsets_;
+  std::optional<Address> offset_;
 };
 
 TEST_CASE("every address, segment, counter and peak of PyTorch's traces comes out", "[allocator][trace]") {

@@ -138,6 +138,14 @@ constexpr EfficientCase efficient_cases[] = {
     {2, 3, 192, 120, 2, false, 75, 4608, 0, 4608, 786816},
     {8, 12, 64, 240, 2, false, 75, 24576, 5898240, 24576, 25171968},
     {1, 1, 512, 184, 2, true, 75, 2048, 376832, 2048, 1441984},
+    {2, 3, 129, 7, 4, false, 50, 3840, 0, 3096, 0},
+    {2, 3, 1000, 136, 4, false, 60, 24576, 0, 24000, 0},
+    {2, 3, 129, 7, 2, false, 60, 3840, 0, 3096, 295200},
+    {2, 3, 1000, 130, 2, false, 60, 24576, 3120000, 24000, 5313024},
+    {2, 3, 257, 104, 2, false, 61, 6912, 0, 6168, 1377216},
+    {2, 3, 65, 33, 4, false, 70, 2304, 0, 1560, 196800},
+    {2, 3, 257, 72, 2, false, 70, 6912, 0, 6168, 1180224},
+    {2, 3, 129, 136, 2, false, 70, 3840, 421056, 3096, 3539520},
     // clang-format on
 };
 
@@ -186,6 +194,15 @@ TEST_CASE("16-bit attention is flash from 8.0 to 9.0, up to a head size of 256")
   CHECK(half_training(64, 120) == AttentionBackend::math);
   CHECK(attention_backend({2, false, 64, true, false}, 75) == AttentionBackend::efficient);
   CHECK(attention_backend({2, false, 60, true, false}, 75) == AttentionBackend::math);
+}
+
+TEST_CASE("before 7.0 fp16 attention is memory-efficient at any head size") {
+  CHECK(attention_backend({2, false, 7, true, false}, 61) == AttentionBackend::efficient);
+  CHECK(attention_backend({2, true, 64, true, false}, 61) == AttentionBackend::math);
+  CHECK(efficient_attention(2, 3, 129, 136, 2, false, 70).delta_outside);
+  CHECK_FALSE(efficient_attention(2, 3, 129, 128, 2, false, 70).delta_outside);
+  CHECK_FALSE(efficient_attention(2, 3, 129, 136, 2, false, 75).delta_outside);
+  CHECK_FALSE(efficient_attention(2, 3, 129, 136, 2, false, 61).delta_outside);
 }
 
 TEST_CASE("8.6 and 8.9 do not train some large heads with flash") {

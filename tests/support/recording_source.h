@@ -30,6 +30,8 @@ class RecordingSource final : public MemorySource {
     source_.release(address, bytes);
     events.push_back({TraceAction::segment_free, bytes, address});
   }
+  std::optional<Address> reserve_range(Bytes bytes) override { return source_.reserve_range(bytes); }
+  void release_range(Address address, Bytes bytes) override { source_.release_range(address, bytes); }
   bool map(Address address, Bytes bytes) override {
     const bool mapped = source_.map(address, bytes);
     if (mapped) events.push_back({TraceAction::segment_map, bytes, address});

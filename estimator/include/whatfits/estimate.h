@@ -34,7 +34,7 @@ struct Fit {
   std::optional<Report> report;       ///< of `largest`, replayed until it settled
   std::int64_t first_failure_at = 0;  ///< the value right above it
   std::optional<OutOfMemory> first_failure;  ///< of that value; absent if it only failed to settle within 64 steps
-  std::string bound_by;               ///< "allocated": live tensors alone exceed what is free; "reserved": the pool is in pieces too small
+  std::string bound_by;  ///< "allocated": live tensors alone exceed what is free; "reserved": the pool is in pieces too small
   int replays = 0;
 };
 /// The largest value of `axis` for which the run goes on for ever, everything else as in `config`: each candidate is replayed until
@@ -45,9 +45,9 @@ Fit fit(const Config& config, Axis axis = Axis::batch);
 struct SweepCell {
   std::int64_t batch = 0;
   std::int64_t seq_len = 0;
-  bool fits = false;                  ///< settled within 64 steps without running out of memory
-  Counters peak;                      ///< the highest up to the end or the failure
-  int failed_step = 0;                ///< 0 if it fits or only did not settle
+  bool fits = false;    ///< settled within 64 steps without running out of memory
+  Counters peak;        ///< the highest up to the end or the failure
+  int failed_step = 0;  ///< 0 if it fits or only did not settle
 };
 /// Batch-major grid. `progress` (may be empty) is called after each cell with the number done; returning false stops there.
 std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_t>& batches, const std::vector<std::int64_t>& seq_lens,
@@ -55,21 +55,21 @@ std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_
 
 /// One change of the request and what it buys.
 struct Advice {
-  std::string key;                    ///< of the request, "checkpointing"
-  std::string value;                  ///< its new value as JSON, "\"full\""
-  std::string title;                  ///< for people
-  std::string cost;                   ///< what it costs, in words
-  Config config;                      ///< the request with the change made
-  std::int64_t saves = 0;             ///< bytes of `reserved` at the peak, on a card without limit; negative if it takes more
+  std::string key;         ///< of the request, "checkpointing"
+  std::string value;       ///< its new value as JSON, "\"full\""
+  std::string title;       ///< for people
+  std::string cost;        ///< what it costs, in words
+  Config config;           ///< the request with the change made
+  std::int64_t saves = 0;  ///< bytes of `reserved` at the peak, on a card without limit; negative if it takes more
   std::int64_t saves_allocated = 0;
-  bool fits = false;                  ///< the changed request, at its own batch
-  std::int64_t largest_batch = 0;     ///< with the change
+  bool fits = false;               ///< the changed request, at its own batch
+  std::int64_t largest_batch = 0;  ///< with the change
 };
 struct Advices {
-  Counters needs;                     ///< peak of the request as it is, on a card without limit
+  Counters needs;  ///< peak of the request as it is, on a card without limit
   bool fits = false;
   std::int64_t largest_batch = 0;
-  std::vector<Advice> list;           ///< most saving first
+  std::vector<Advice> list;  ///< most saving first
 };
 Advices advise(const Config& config);
 
@@ -80,16 +80,16 @@ struct TimelineRow {
   Bytes bytes = 0;
   Phase phase = Phase::forward;
   std::int16_t layer = kNoLayer;
-  OpKind op = OpKind::none;           ///< that asked for the tensor
-  std::uint32_t label = 0;            ///< index into Timeline::labels
-  Counters counters;                  ///< after it
+  OpKind op = OpKind::none;                     ///< that asked for the tensor
+  std::uint32_t label = 0;                      ///< index into Timeline::labels
+  Counters counters;                            ///< after it
   std::array<Bytes, kCategories> categories{};  ///< bytes asked for by what is alive after it; rounding makes up `allocated`
 };
 struct Timeline {
-  int step = 0;                       ///< 0: what comes before the first
+  int step = 0;  ///< 0: what comes before the first
   std::vector<TimelineRow> rows;
   std::vector<std::string> labels;
-  std::optional<OutOfMemory> oom;     ///< if the run ends in this step
+  std::optional<OutOfMemory> oom;  ///< if the run ends in this step
 };
 /// Step `step` (0 for the setup, -1 for the last of config.steps) event by event.
 Timeline timeline(const Config& config, int step = -1);
@@ -97,8 +97,8 @@ Timeline timeline(const Config& config, int step = -1);
 /// The closed-form accounts beside the replay.
 struct Explanation {
   GeneralAccount general;
-  ClosedEstimate measured;            ///< by the measured article's calculator
-  Report report;                      ///< the replay's
+  ClosedEstimate measured;  ///< by the measured article's calculator
+  Report report;            ///< the replay's
 };
 Explanation explain(const Config& config);
 

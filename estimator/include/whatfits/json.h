@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "whatfits/estimate.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -18,5 +19,6 @@ Json to_json(const Advices& advices);
 Json to_json(const Timeline& timeline);
 Json to_json(const Explanation& explanation);
 Json to_json(const OutOfMemory& oom);
+Json to_json(const Pool& pool);
 
 }  // namespace whatfits

@@ -15,8 +15,8 @@
 namespace whatfits {
 
 enum class DType : std::uint8_t { float32, bfloat16, float16, float64, int64, uint8, boolean };
-Bytes size_of(DType dtype);                 ///< bytes of one element
-std::string_view name_of(DType dtype);      ///< PyTorch's name, without "torch."
+Bytes size_of(DType dtype);             ///< bytes of one element
+std::string_view name_of(DType dtype);  ///< PyTorch's name, without "torch."
 
 /// A product of powers of the letters that people use for a transformer's dimensions, one signed byte an exponent.
 /// Multiplying dimensions adds them, dividing subtracts them.
@@ -62,37 +62,103 @@ std::string_view name_of(Phase phase);
 
 /// What a tensor's memory is for. `rounding` is no tensor's: it is what blocks have beyond the bytes asked for.
 enum class Category : std::uint8_t {
-  parameters, gradients, optimizer_state, buffers, workspaces, activations, attention, logits, temporaries, inputs, rounding
+  parameters,
+  gradients,
+  optimizer_state,
+  buffers,
+  workspaces,
+  activations,
+  attention,
+  logits,
+  temporaries,
+  inputs,
+  rounding
 };
 inline constexpr int kCategories = 11;
 std::string_view name_of(Category category);
 
 /// Operators, each with one kernel. Names are PyTorch's.
 enum class OpKind : std::uint8_t {
-  none, randint, randn, fill, arange, copy, embedding, add, add_, div_scalar, mul_scalar, mul, eq_scalar, masked_fill, softmax,
-  log_softmax, nll_loss, layer_norm, gelu, mm, addmm, bmm, cat, sum, tril, where, is_neg_inf, all, reciprocal, sqrt, div, clamp,
-  sdpa_flash, sdpa_efficient,
-  embedding_backward, masked_fill_backward, softmax_backward, log_softmax_backward, nll_loss_backward, layer_norm_backward,
-  gelu_backward, sdpa_flash_backward, sdpa_efficient_backward,
-  adamw, adamw_fused, sgd, sgd_momentum, foreach_norm, stack, vector_norm, foreach_mul_, zero_, unscale_, update_scale
+  none,
+  randint,
+  randn,
+  fill,
+  arange,
+  copy,
+  embedding,
+  add,
+  add_,
+  div_scalar,
+  mul_scalar,
+  mul,
+  eq_scalar,
+  masked_fill,
+  softmax,
+  log_softmax,
+  nll_loss,
+  layer_norm,
+  gelu,
+  mm,
+  addmm,
+  bmm,
+  cat,
+  sum,
+  tril,
+  where,
+  is_neg_inf,
+  all,
+  reciprocal,
+  sqrt,
+  div,
+  clamp,
+  sdpa_flash,
+  sdpa_efficient,
+  embedding_backward,
+  masked_fill_backward,
+  softmax_backward,
+  log_softmax_backward,
+  nll_loss_backward,
+  layer_norm_backward,
+  gelu_backward,
+  sdpa_flash_backward,
+  sdpa_efficient_backward,
+  adamw,
+  adamw_fused,
+  sgd,
+  sgd_momentum,
+  foreach_norm,
+  stack,
+  vector_norm,
+  foreach_mul_,
+  zero_,
+  unscale_,
+  update_scale
 };
 std::string_view name_of(OpKind kind);
 
 /// Points at which a script reads the counters.
 enum class Reading : std::uint8_t {
-  after_warmup, after_model, after_optimizer, before, after_forward, after_backward, after_optimizer_step, after_zero_grad, end_of_step
+  after_warmup,
+  after_model,
+  after_optimizer,
+  before,
+  after_forward,
+  after_backward,
+  after_optimizer_step,
+  after_zero_grad,
+  end_of_step
 };
 
 inline constexpr std::int16_t kNoLayer = -1;
 
 /// A piece of memory that the program asks for.
 struct StorageInfo {
-  Bytes bytes = 0;                    ///< asked for; the allocator rounds
-  TensorId tensor = 0;                ///< the tensor it was made for: shape and type
-  std::uint32_t label = 0;            ///< index into Program::labels
-  std::int16_t layer = kNoLayer;      ///< block it belongs to
-  OpKind op = OpKind::none;           ///< the operator that asked for it
-  Phase phase = Phase::warmup;        ///< the phase it was born in
+  Bytes bytes = 0;                ///< asked for; the allocator rounds
+  TensorId tensor = 0;            ///< the tensor it was made for: shape and type
+  std::uint32_t label = 0;        ///< index into Program::labels
+  std::int16_t layer = kNoLayer;  ///< block it belongs to
+  OpKind op = OpKind::none;       ///< the operator that asked for it
+  Phase phase = Phase::warmup;    ///< the phase it was born in
   Category category = Category::temporaries;
 };
 
@@ -103,9 +169,9 @@ struct OpInfo {
   std::uint32_t first = 0;
   std::uint16_t inputs = 0;
   std::uint16_t outputs = 0;
-  std::uint16_t scratch = 0;          ///< temporaries that live only as long as the operator
-  std::uint8_t flags = 0;             ///< see op_flags
-  double scalar = 0;                  ///< the factor, divisor, fill value or limit, where the operator has one
+  std::uint16_t scratch = 0;  ///< temporaries that live only as long as the operator
+  std::uint8_t flags = 0;     ///< see op_flags
+  double scalar = 0;          ///< the factor, divisor, fill value or limit, where the operator has one
 };
 namespace op_flags {
 inline constexpr std::uint8_t transpose_a = 1;  ///< first matrix operand is used transposed
@@ -123,8 +189,8 @@ struct Event {
 /// Step 1 is not like the others (the optimizer's state appears in it); from step 2 on they are all alike.
 struct Program {
   std::vector<Event> events;
-  std::size_t setup_end = 0;          ///< events [0, setup_end): warm-up, model, optimizer
-  std::size_t first_end = 0;          ///< events [setup_end, first_end): step 1; [first_end, size): every later step
+  std::size_t setup_end = 0;  ///< events [0, setup_end): warm-up, model, optimizer
+  std::size_t first_end = 0;  ///< events [setup_end, first_end): step 1; [first_end, size): every later step
   /// Storages that a repeated step takes over from the one before: at a step's end `to` is what the next step calls `from`.
   struct Carry {
     StorageId from = 0, to = 0;
@@ -136,11 +202,11 @@ struct Program {
   std::vector<OpInfo> ops;
   std::vector<TensorId> operands;
   std::vector<std::string> labels;
-  std::vector<std::string> notes;     ///< choices made on the way that a reader should know, for the report's assumptions
+  std::vector<std::string> notes;  ///< choices made on the way that a reader should know, for the report's assumptions
 
   /// Values of the letters, to write formulas with.
   std::array<std::int64_t, 6> letter_values{};
-  std::uint64_t parameters = 0;       ///< elements, tied ones once
+  std::uint64_t parameters = 0;  ///< elements, tied ones once
 };
 
 /// First 16 hex digits of the SHA-256 of the program's canonical text.

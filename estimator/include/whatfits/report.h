@@ -23,29 +23,29 @@ struct Counters {
 /// The counters as a script reads them in one step; absent from the point where memory ran out.
 struct StepCounters {
   std::optional<Counters> before, after_forward, after_backward, after_optimizer_step, after_zero_grad;
-  std::optional<Counters> peak;       ///< high-water marks of the whole step
+  std::optional<Counters> peak;  ///< high-water marks of the whole step
 };
 
 /// A place in the run.
 struct Moment {
-  int step = 0;                       ///< from 1; 0 before the first
+  int step = 0;  ///< from 1; 0 before the first
   Phase phase = Phase::warmup;
   std::int16_t layer = kNoLayer;
   OpKind op = OpKind::none;
-  std::uint64_t event = 0;            ///< allocations and frees before it, from the start of the program
-  Bytes requested = 0;                ///< by the allocation that happens there
+  std::uint64_t event = 0;  ///< allocations and frees before it, from the start of the program
+  Bytes requested = 0;      ///< by the allocation that happens there
 };
 
 struct OutOfMemory {
   Moment at;
-  Bytes segment = 0;                  ///< that the device refused
-  Bytes tensor = 0;                   ///< that was asked for
-  Counters counters;                  ///< when everything that could be given back had been
-  Bytes free = 0;                     ///< on the device
-  Bytes cached_free = 0;              ///< in the pool, in pieces too small
-  Bytes largest_piece = 0;            ///< the largest of them
-  Counters peak;                      ///< highest in the failing step up to then
-  std::string message;                ///< PyTorch's
+  Bytes segment = 0;        ///< that the device refused
+  Bytes tensor = 0;         ///< that was asked for
+  Counters counters;        ///< when everything that could be given back had been
+  Bytes free = 0;           ///< on the device
+  Bytes cached_free = 0;    ///< in the pool, in pieces too small
+  Bytes largest_piece = 0;  ///< the largest of them
+  Counters peak;            ///< highest in the failing step up to then
+  std::string message;      ///< PyTorch's
 };
 
 /// From `step` on every step repeats the one `period` steps earlier: the allocator's whole state recurred.
@@ -60,8 +60,8 @@ struct Trace {
   std::vector<StepCounters> steps;
   std::optional<OutOfMemory> oom;
   std::optional<Settled> settled;
-  Counters peak;                      ///< the highest over all steps
-  Moment peak_at;                     ///< first event, of the highest step, at which `allocated` reached its peak
+  Counters peak;   ///< the highest over all steps
+  Moment peak_at;  ///< first event, of the highest step, at which `allocated` reached its peak
   std::uint64_t retries = 0;
   bool fits() const { return !oom; }
 };
@@ -74,9 +74,9 @@ struct LedgerRow {
   OpKind op = OpKind::none;
   std::vector<std::int64_t> shape;
   DType dtype = DType::float32;
-  int count = 1;                      ///< tensors alike that the row stands for
-  Bytes bytes = 0;                    ///< of all of them, as asked for
-  std::string formula;                ///< of one, in B, T, C, NH, V and P
+  int count = 1;        ///< tensors alike that the row stands for
+  Bytes bytes = 0;      ///< of all of them, as asked for
+  std::string formula;  ///< of one, in B, T, C, NH, V and P
 };
 
 /// Everything alive at one moment. The rows sum to `allocated`; what blocks have beyond the bytes asked for is the last row.
@@ -93,9 +93,9 @@ struct Report {
   std::string program_hash;
   std::string trace_hash;
   Trace trace;
-  Bytes device_peak = 0;              ///< reserved at its peak and what the device holds besides
-  Ledger ledger;                      ///< at the peak
-  bool by_formula = false;            ///< engine "formula": only verdict, peak and ledger mean something
+  Bytes device_peak = 0;    ///< reserved at its peak and what the device holds besides
+  Ledger ledger;            ///< at the peak
+  bool by_formula = false;  ///< engine "formula": only verdict, peak and ledger mean something
   std::vector<std::string> assumptions;
 };
 

@@ -56,8 +56,8 @@ inline constexpr std::int64_t warmup_matmul = 1 << 16;
 inline constexpr std::int64_t memory_mib = 1 << 30;  ///< 1 PiB
 inline constexpr std::int64_t sm_count = 1024;
 inline constexpr std::size_t name_bytes = 200;
-/// n_layer * grad_accumulation * steps: how often a block runs.
-inline constexpr std::int64_t block_runs = 1 << 20;
+/// n_layer * grad_accumulation: how often a block runs in a step. All of it is recorded, some 30 KiB a run.
+inline constexpr std::int64_t recorded_blocks = 1 << 14;
 /// bytes_bound(config) must be below this.
 inline constexpr std::uint64_t step_bytes = std::uint64_t{1} << 60;
 }  // namespace limits

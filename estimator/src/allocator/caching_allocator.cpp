@@ -138,28 +138,32 @@ std::vector<SegmentView> CachingAllocator::segments() const {
       if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .blocks = {}});
       open = true;
       views.back().size += block.size;
-      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used});
+      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used, id});
     }
   };
   for (const BlockId head : segments_) add(head);
-  if (expandable_) {
-    add(large_.range.head());  // the large pool's range lies below the small one's
-    add(small_.range.head());
+  for (const Pool* pool : {&large_, &small_}) {
+    for (const BlockId head : pool->range.heads()) add(head);
   }
+  std::sort(views.begin(), views.end(), [](const SegmentView& a, const SegmentView& b) { return a.address < b.address; });
   return views;
 }
 
 void CachingAllocator::append_state(std::vector<std::uint64_t>& state) const {
   const auto used = [](const Block& block) { return std::uint64_t{block.state == BlockState::used}; };
   if (expandable_) {
-    // Unmapped blocks are the gaps between the others; a range not begun behaves like one that is all gap.
+    // Unmapped blocks are the gaps between the others.
     for (const Pool* pool : {&large_, &small_}) {
-      for (BlockId id = pool->range.head(); id != no_block; id = blocks_[id].next) {
-        if (blocks_[id].state == BlockState::unmapped) continue;
-        state.push_back(blocks_[id].address << 1 | used(blocks_[id]));
-        state.push_back(blocks_[id].size);
+      state.push_back(pool->range.heads().size());
+      for (const BlockId head : pool->range.heads()) {
+        state.push_back(blocks_[head].address);
+        for (BlockId id = head; id != no_block; id = blocks_[id].next) {
+          if (blocks_[id].state == BlockState::unmapped) continue;
+          state.push_back(blocks_[id].address << 1 | used(blocks_[id]));
+          state.push_back(blocks_[id].size);
+        }
+        state.push_back(0);
       }
-      state.push_back(0);
     }
   } else {
     state.push_back(segments_.size());

@@ -20,6 +20,7 @@ struct BlockView {
   Address address = 0;
   Bytes size = 0;
   bool allocated = false;
+  BlockId id = no_block;
 };
 struct SegmentView {
   Address address = 0;

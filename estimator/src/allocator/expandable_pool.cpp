@@ -7,10 +7,7 @@
 namespace whatfits {
 
 ExpandablePool::ExpandablePool(bool small, Bytes total)
-    : small_(small),
-      unit_(torch_policy::expandable_unit(small)),
-      base_(torch_policy::expandable_base(small)),
-      range_(torch_policy::expandable_range(total, small)) {}
+    : small_(small), unit_(torch_policy::expandable_unit(small)), range_(torch_policy::expandable_range(total, small)) {}
 
 FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& free, Bytes size) const {
   const auto reach = [&](FreeList::Index index) {
@@ -24,10 +21,6 @@ FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& f
 }
 
 BlockId ExpandablePool::grow(BlockTable& blocks, FreeList& free, MemorySource& source, Bytes size) {
-  if (head_ == no_block && range_ > 0) {
-    head_ = blocks.add({.address = base_, .size = range_, .state = BlockState::unmapped, .small = small_});
-    unmapped_.push_back(head_);
-  }
   const auto has_room = [&](BlockId id) {
     Bytes room = 0;
     for (; id != no_block && room < size && blocks[id].state != BlockState::used; id = blocks[id].next) room += blocks[id].size;
@@ -41,12 +34,24 @@ BlockId ExpandablePool::grow(BlockTable& blocks, FreeList& free, MemorySource& s
     block = candidate;
     break;
   }
+  if (block == no_block) block = add_range(blocks, source);
   if (block == no_block) return no_block;
   if (blocks[block].state == BlockState::unmapped) block = map(blocks, free, source, block, size);
   while (block != no_block && blocks[block].size < size) {
-    block = map(blocks, free, source, blocks[block].next, size - blocks[block].size);
+    const BlockId next = blocks[block].next;  // none when the request is larger than a whole range
+    block = next == no_block ? no_block : map(blocks, free, source, next, size - blocks[block].size);
   }
   return block;
+}
+
+BlockId ExpandablePool::add_range(BlockTable& blocks, MemorySource& source) {
+  if (range_ == 0) return no_block;
+  const std::optional<Address> address = source.reserve_range(range_);
+  if (!address) return no_block;
+  const BlockId head = blocks.add({.address = *address, .size = range_, .state = BlockState::unmapped, .small = small_});
+  heads_.insert(from(heads_, blocks, *address), head);
+  unmapped_.insert(from(unmapped_, blocks, *address), head);
+  return head;
 }
 
 /// Maps the first `size` bytes of an unmapped block (or all of it), in whole units; the free block that they end up in.
@@ -54,7 +59,7 @@ BlockId ExpandablePool::map(BlockTable& blocks, FreeList& free, MemorySource& so
   const Bytes bytes = std::min(round_up(size, unit_), blocks[id].size);
   if (!source.map(blocks[id].address, bytes)) return no_block;
   mapped_ += bytes;
-  const auto listed = unmapped_from(blocks, blocks[id].address);
+  const auto listed = from(unmapped_, blocks, blocks[id].address);
   if (bytes < blocks[id].size) {
     *listed = blocks.split(id, bytes);
   } else {
@@ -71,9 +76,11 @@ void ExpandablePool::unmap_free(BlockTable& blocks, FreeList& free, MemorySource
 }
 
 void ExpandablePool::unmap(BlockTable& blocks, FreeList& free, MemorySource& source, BlockId id) {
-  // base_ is a multiple of every unit's power of two but not of 20 MiB: units count from the range's start.
-  const Address low = base_ + round_up(blocks[id].address - base_, unit_);
-  const Address high = base_ + (blocks[id].address + blocks[id].size - base_) / unit_ * unit_;
+  // Units count from the range's start, which need not be a multiple of 20 MiB.
+  const auto above = from(heads_, blocks, blocks[id].address + 1);
+  const Address base = blocks[*(above - 1)].address;
+  const Address low = base + round_up(blocks[id].address - base, unit_);
+  const Address high = base + (blocks[id].address + blocks[id].size - base) / unit_ * unit_;
   if (high <= low) return;
 
   free.erase(free.index(blocks[id]));
@@ -91,19 +98,24 @@ void ExpandablePool::unmap(BlockTable& blocks, FreeList& free, MemorySource& sou
 
   blocks[id].state = BlockState::unmapped;
   if (blocks.is(blocks[id].next, BlockState::unmapped)) {
-    unmapped_.erase(unmapped_from(blocks, high));
+    unmapped_.erase(from(unmapped_, blocks, high));
     blocks.absorb_next(id);
   }
-  if (blocks.is(blocks[id].previous, BlockState::unmapped)) {
-    blocks.absorb_next(blocks[id].previous);
+  if (const BlockId previous = blocks[id].previous; blocks.is(previous, BlockState::unmapped)) {
+    blocks.absorb_next(previous);
+    id = previous;
   } else {
-    unmapped_.insert(unmapped_from(blocks, low), id);
+    unmapped_.insert(from(unmapped_, blocks, low), id);
   }
+  if (blocks[id].previous != no_block || blocks[id].next != no_block) return;
+  unmapped_.erase(from(unmapped_, blocks, base));
+  heads_.erase(from(heads_, blocks, base));
+  source.release_range(base, range_);
+  blocks.remove(id);
 }
 
-std::vector<BlockId>::iterator ExpandablePool::unmapped_from(const BlockTable& blocks, Address address) {
-  return std::lower_bound(unmapped_.begin(), unmapped_.end(), address,
-                          [&](BlockId id, Address wanted) { return blocks[id].address < wanted; });
+std::vector<BlockId>::iterator ExpandablePool::from(std::vector<BlockId>& ids, const BlockTable& blocks, Address address) {
+  return std::lower_bound(ids.begin(), ids.end(), address, [&](BlockId id, Address wanted) { return blocks[id].address < wanted; });
 }
 
 }  // namespace whatfits

@@ -19,8 +19,11 @@ class MemorySource {
   virtual std::optional<Address> reserve(Bytes bytes) = 0;
   /// Takes back what reserve() gave; `bytes` as asked for then.
   virtual void release(Address address, Bytes bytes) = 0;
-  /// Expandable segments: puts memory behind [address, address + bytes) of an address range that is the caller's own, all of
-  /// it or none. False when the device refuses, or when the source has no way to do it.
+  /// Expandable segments: the start of `bytes` of addresses with no memory behind them, or nothing when the source has no way to do it.
+  virtual std::optional<Address> reserve_range(Bytes /*bytes*/) { return std::nullopt; }
+  /// Takes back what reserve_range() gave; nothing of it is mapped.
+  virtual void release_range(Address /*address*/, Bytes /*bytes*/) {}
+  /// Puts memory behind [address, address + bytes), which lies in one range: all of it or none. False when the device refuses.
   virtual bool map(Address /*address*/, Bytes /*bytes*/) { return false; }
   /// Takes back memory that map() gave; any whole units of it.
   virtual void unmap(Address /*address*/, Bytes /*bytes*/) {}

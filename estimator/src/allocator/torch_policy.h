@@ -42,7 +42,4 @@ constexpr Bytes expandable_unit(bool small) { return small ? small_segment : lar
 /// The address range of an expandable segment: 9/8 of the device's memory, in whole units. ExpandableSegment::ExpandableSegment
 constexpr Bytes expandable_range(Bytes total, bool small) { return round_up(total + total / 8, expandable_unit(small)); }
 
-/// Where the ranges lie is the driver's choice and decides nothing: the pools never share one. Any two addresses far apart do.
-constexpr Bytes expandable_base(bool small) { return Bytes{small ? 2U : 1U} << 60; }
-
 }  // namespace whatfits::torch_policy

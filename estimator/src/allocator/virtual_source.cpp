@@ -9,12 +9,17 @@ namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
 constexpr Bytes piece_unit = 32 * MiB;
-// The first piece ends here. Below it lies more than any run can use up: a card has at most limits::memory_mib, 2^50 bytes.
-constexpr Address top = Address{1} << 62;
+// The first piece ends here: addresses are exact as doubles too, and below lies eight times what the largest card has
+// (limits::memory_mib, 2^50 bytes).
+constexpr Address top = Address{1} << 53;
 
 }  // namespace
 
-bool VirtualSource::fails_now() { return fail_in_ > 0 && --fail_in_ == 0; }
+bool VirtualSource::fails_now() {
+  if (fail_in_ == 0) return false;
+  --fail_in_;
+  return fail_in_ == 0;
+}
 
 bool VirtualSource::starts_piece(Address address) const {
   return std::binary_search(pieces_.begin(), pieces_.end(), address, std::greater<>());
@@ -24,6 +29,12 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
   if (fails_now() || bytes > available_) return std::nullopt;
   bytes = round_up(bytes, granule);
   if (bytes > available_) return std::nullopt;
+  const std::optional<Address> address = take(bytes);
+  if (address) available_ -= bytes;
+  return address;
+}
+
+std::optional<Address> VirtualSource::take(Bytes bytes) {
   auto hole = std::find_if(holes_.begin(), holes_.end(), [bytes](const Hole& h) { return h.size >= bytes; });
   if (hole == holes_.end()) {
     const Bytes piece = round_up(bytes, piece_unit);
@@ -32,7 +43,6 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
     pieces_.push_back(floor - piece);
     hole = holes_.insert(holes_.begin(), Hole{floor - piece, piece});
   }
-  available_ -= bytes;
   const Address address = hole->address;
   hole->address += bytes;
   hole->size -= bytes;
@@ -43,6 +53,10 @@ std::optional<Address> VirtualSource::reserve(Bytes bytes) {
 void VirtualSource::release(Address address, Bytes bytes) {
   bytes = round_up(bytes, granule);
   available_ += bytes;
+  give(address, bytes);
+}
+
+void VirtualSource::give(Address address, Bytes bytes) {
   const auto after =
       std::lower_bound(holes_.begin(), holes_.end(), address, [](const Hole& hole, Address wanted) { return hole.address < wanted; });
   auto hole = holes_.insert(after, Hole{address, bytes});

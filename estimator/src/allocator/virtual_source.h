@@ -22,6 +22,9 @@ class VirtualSource final : public MemorySource {
 
   std::optional<Address> reserve(Bytes bytes) override;
   void release(Address address, Bytes bytes) override;
+  /// Addresses for expandable segments come from where those of segments come from, and cost no memory.
+  std::optional<Address> reserve_range(Bytes bytes) override { return take(bytes); }
+  void release_range(Address address, Bytes bytes) override { give(address, bytes); }
   bool map(Address address, Bytes bytes) override;
   void unmap(Address address, Bytes bytes) override;
   Bytes available() const override { return available_; }
@@ -37,6 +40,8 @@ class VirtualSource final : public MemorySource {
   };
 
   bool fails_now();
+  std::optional<Address> take(Bytes bytes);
+  void give(Address address, Bytes bytes);
   bool starts_piece(Address address) const;
 
   Bytes available_;

@@ -3,6 +3,7 @@
 
 #include "analysis/replay.h"
 #include "whatfits/estimate.h"
+#include "whatfits/jobs.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -46,7 +47,8 @@ std::vector<Change> changes(const Config& now) {
   offer(now.precision != Precision::bf16 && has_bf16, "precision", "\"bf16\"", "weights, gradients and optimizer state in bfloat16",
         "updates are rounded to 8 bits: training may stall or differ", [](Config& c) { c.precision = Precision::bf16; });
   offer(!now.allocator.expandable_segments, "allocator", "{\"expandable_segments\": true}",
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this", [](Config& c) { c.allocator.expandable_segments = true; });
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this",
+        [](Config& c) { c.allocator.expandable_segments = true; });
   offer(now.batch >= 2 && now.batch % 2 == 0, "batch", std::to_string(now.batch / 2),
         "half the batch, twice the micro-batches (grad_accumulation " + std::to_string(2 * now.grad_accumulation) + ")",
         "more and smaller kernels: some speed", [](Config& c) {
@@ -55,7 +57,8 @@ std::vector<Change> changes(const Config& now) {
         });
   offer(now.seq_len >= 2, "seq_len", std::to_string(now.seq_len / 2), "half the sequence length", "half the context to learn from",
         [](Config& c) { c.seq_len /= 2; });
-  const bool adam = now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
+  const bool adam =
+      now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
   offer(now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop, "optimizer", "\"adamw-fused\"",
         "fused AdamW: no temporaries in its step", "none, usually faster", [](Config& c) { c.optimizer = Optimizer::adamw_fused; });
   offer(adam, "optimizer", "\"sgd-momentum\"", "SGD with momentum: one state tensor a parameter, not two",
@@ -65,36 +68,71 @@ std::vector<Change> changes(const Config& now) {
   offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
         [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
   list.erase(std::remove_if(list.begin(), list.end(),
-                            [](const Change& c) { return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes; }),
+                            [](const Change& c) {
+                              return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes;
+                            }),
              list.end());
   return list;
 }
 
 }  // namespace
 
-Advices advise(const Config& config) {
-  Advices advices;
-  advices.needs = needs(config);
-  const Fit now = fit(config);
-  advices.largest_batch = now.largest;
-  advices.fits = config.batch <= now.largest;
-  for (Change& change : changes(config)) {
+AdviseJob::AdviseJob(Config config) : config_(std::move(config)) {
+  for (Change& change : changes(config_)) {
     Advice advice;
-    const Counters after = needs(change.config);
-    const Fit then = fit(change.config);
     advice.key = std::move(change.key);
     advice.value = std::move(change.value);
     advice.title = std::move(change.title);
     advice.cost = std::move(change.cost);
-    advice.saves = static_cast<std::int64_t>(advices.needs.reserved) - static_cast<std::int64_t>(after.reserved);
-    advice.saves_allocated = static_cast<std::int64_t>(advices.needs.allocated) - static_cast<std::int64_t>(after.allocated);
-    advice.largest_batch = then.largest;
-    advice.fits = change.config.batch <= then.largest;
     advice.config = std::move(change.config);
-    advices.list.push_back(std::move(advice));
+    open_.push_back(std::move(advice));
   }
-  std::stable_sort(advices.list.begin(), advices.list.end(), [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
-  return advices;
+  std::reverse(open_.begin(), open_.end());
+}
+
+/// What one subject needs, then the largest batch of it; the request itself is the first subject.
+bool AdviseJob::step() {
+  if (own_figures_ && open_.empty()) return false;
+  const Config& subject = own_figures_ ? open_.back().config : config_;
+  if (!needs_) {
+    needs_ = needs(subject);
+    return true;
+  }
+  if (!fit_) fit_.emplace(subject);
+  if (fit_->step()) return true;
+  const Counters after = *needs_;
+  const std::int64_t largest = fit_->largest();
+  needs_.reset();
+  fit_.reset();
+  finish_one(after, largest);
+  return !open_.empty();
+}
+
+void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
+  if (!own_figures_) {
+    own_figures_ = true;
+    advices_.needs = after;
+    advices_.largest_batch = largest;
+    advices_.fits = config_.batch <= largest;
+    return;
+  }
+  Advice advice = std::move(open_.back());
+  open_.pop_back();
+  const auto less = [](Bytes now, Bytes then) { return static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then); };
+  advice.saves = less(advices_.needs.reserved, after.reserved);
+  advice.saves_allocated = less(advices_.needs.allocated, after.allocated);
+  advice.largest_batch = largest;
+  advice.fits = advice.config.batch <= largest;
+  const auto place = std::upper_bound(advices_.list.begin(), advices_.list.end(), advice,
+                                      [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
+  advices_.list.insert(place, std::move(advice));
+}
+
+Advices advise(const Config& config) {
+  AdviseJob job(config);
+  while (job.step()) {
+  }
+  return job.result();
 }
 
 }  // namespace whatfits

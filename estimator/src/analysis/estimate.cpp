@@ -5,6 +5,7 @@
 #include "analysis/ledger.h"
 #include "analysis/replay.h"
 #include "analysis/report.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -39,8 +40,8 @@ Report make_report(const Config& config, const Program& program, Trace trace) {
 
   auto& notes = report.assumptions;
   notes.push_back("PyTorch " + config.torch + ": its operators, autograd and caching allocator, replayed event by event");
-  notes.push_back("nothing else on the card: " + std::to_string(config.device.free_mib) + " MiB of " + std::to_string(config.device.total_mib) +
-                  " are free once the CUDA context exists");
+  notes.push_back("nothing else on the card: " + std::to_string(config.device.free_mib) + " MiB of " +
+                  std::to_string(config.device.total_mib) + " are free once the CUDA context exists");
   if (config.device.total_assumed) notes.push_back("the card's total is assumed: the driver's figure less 1.5 %");
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
@@ -69,7 +70,8 @@ Report formula_report(const Config& config) {
   }
   // Reserved by the one ratio that was measured. Multiplied before divided, saturating: a formula knows no limits.
   const Bytes most = std::numeric_limits<Bytes>::max() / constants.reserved;
-  const Bytes reserved = account.total > most ? std::numeric_limits<Bytes>::max() : account.total * constants.reserved / constants.allocated;
+  const Bytes reserved =
+      account.total > most ? std::numeric_limits<Bytes>::max() : account.total * constants.reserved / constants.allocated;
   ledger.counters = {account.total, reserved};
   report.trace.peak = ledger.counters;
   report.device_peak = reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
@@ -88,10 +90,12 @@ Report formula_report(const Config& config) {
   return report;
 }
 
-Report estimate(const Config& config) {
-  if (config.engine == Engine::formula) return formula_report(config);
-  const Program program = record(config);
+Report estimate(const Program& program, const Config& config) {
   return make_report(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
+}
+
+Report estimate(const Config& config) {
+  return config.engine == Engine::formula ? formula_report(config) : estimate(record(config), config);
 }
 
 Explanation explain(const Config& config) {

@@ -1,8 +1,7 @@
-#include <map>
-
 #include "analysis/replay.h"
 #include "analysis/report.h"
 #include "whatfits/estimate.h"
+#include "whatfits/jobs.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -10,42 +9,13 @@ namespace whatfits {
 namespace {
 
 Trace replay_until_settled(const Config& config) {
+  if (config.engine == Engine::formula) return formula_report(config).trace;
   return replay(record(config), config, {.steps = kMaxSteps, .until_settled = true});
 }
 
-bool goes_on_for_ever(const Trace& trace) { return trace.fits() && trace.settled.has_value(); }
-
-/// Tries values of one axis and remembers the answers.
-class Search {
- public:
-  Search(const Config& config, Axis axis) : config_(config), axis_(axis) {}
-
-  Config at(std::int64_t value) const {
-    Config c = config_;
-    (axis_ == Axis::batch ? c.batch : c.seq_len) = value;
-    return c;
-  }
-
-  bool fits(std::int64_t value) {
-    const auto [entry, fresh] = tried_.try_emplace(value);
-    const bool formula = config_.engine == Engine::formula;
-    if (fresh) entry->second = formula ? formula_report(at(value)).trace : replay_until_settled(at(value));
-    return formula ? entry->second.fits() : goes_on_for_ever(entry->second);
-  }
-
-  Report report(std::int64_t value) const {
-    const Config c = at(value);
-    return c.engine == Engine::formula ? formula_report(c) : make_report(c, record(c), trace(value));
-  }
-
-  const Trace& trace(std::int64_t value) const { return tried_.at(value); }
-  int replays() const { return static_cast<int>(tried_.size()); }
-
- private:
-  const Config& config_;
-  Axis axis_;
-  std::map<std::int64_t, Trace> tried_;
-};
+bool goes_on_for_ever(const Config& config, const Trace& trace) {
+  return trace.fits() && (trace.settled.has_value() || config.engine == Engine::formula);
+}
 
 /// Largest value the axis may take at all.
 std::int64_t upper_limit(const Config& config, Axis axis) {
@@ -68,48 +38,117 @@ std::int64_t upper_limit(const Config& config, Axis axis) {
 
 }  // namespace
 
-Fit fit(const Config& config, Axis axis) {
-  Search search(config, axis);
-  Fit result;
-  result.axis = axis;
-  const std::int64_t limit = upper_limit(config, axis);
+/// The search is a function of the answers so far: it gives the value to try next or, when it needs no more, the answer.
+struct FitJob::Next {
+  std::int64_t value = 0;  ///< to try; 0: the answer is known
+  std::int64_t largest = 0;
+  std::int64_t failure = 0;
+};
 
+FitJob::FitJob(Config config, Axis axis) : config_(std::move(config)), axis_(axis), limit_(upper_limit(config_, axis)) {}
+
+Config FitJob::at(std::int64_t value) const {
+  Config c = config_;
+  (axis_ == Axis::batch ? c.batch : c.seq_len) = value;
+  return c;
+}
+
+FitJob::Next FitJob::next() const {
+  const auto fits = [this](std::int64_t value) -> std::optional<bool> {
+    const auto entry = tried_.find(value);
+    if (entry == tried_.end()) return std::nullopt;
+    return goes_on_for_ever(config_, entry->second);
+  };
   // A fit and, above it, a failure.
   std::int64_t good = 0;
   std::int64_t bad = 0;
   for (std::int64_t value = 1; bad == 0;) {
-    if (search.fits(value)) {
-      good = value;
-      if (value == limit) break;
-      value = value > limit / 2 ? limit : 2 * value;
-    } else {
+    const std::optional<bool> fit = fits(value);
+    if (!fit) return {.value = value};
+    if (!*fit) {
       bad = value;
+    } else {
+      good = value;
+      if (value == limit_) break;
+      value = value > limit_ / 2 ? limit_ : 2 * value;
     }
   }
   while (bad != 0 && bad - good > 1) {
     const std::int64_t middle = good + (bad - good) / 2;
-    (search.fits(middle) ? good : bad) = middle;
+    const std::optional<bool> fit = fits(middle);
+    if (!fit) return {.value = middle};
+    (*fit ? good : bad) = middle;
   }
   // Fragmentation is not monotone: a smaller batch may fail where a larger one fits. The answer is below every failure seen.
   for (std::int64_t value = good - 1; value >= 1 && value >= good - 8; --value) {
-    if (!search.fits(value)) bad = value;
+    const std::optional<bool> fit = fits(value);
+    if (!fit) return {.value = value};
+    if (!*fit) bad = value;
   }
   std::int64_t answer = bad != 0 ? bad - 1 : good;
-  while (answer >= 1 && !search.fits(answer)) bad = answer--;
+  while (answer >= 1) {
+    const std::optional<bool> fit = fits(answer);
+    if (!fit) return {.value = answer};
+    if (*fit) break;
+    bad = answer--;
+  }
+  return {.largest = answer, .failure = bad};
+}
 
-  result.largest = answer;
-  result.capped = bad == 0;
-  if (answer >= 1) result.report = search.report(answer);
-  if (bad != 0) {
-    result.first_failure_at = bad;
-    result.first_failure = search.trace(bad).oom;
+bool FitJob::step() {
+  if (done_) return false;
+  Next todo = next();
+  if (todo.value != 0) {
+    tried_.emplace(todo.value, replay_until_settled(at(todo.value)));
+    todo = next();
+  }
+  if (todo.value != 0) return true;
+  answer_ = todo.largest;
+  failure_ = todo.failure;
+  done_ = true;
+  return false;
+}
+
+Fit FitJob::result() const {
+  Fit result;
+  result.axis = axis_;
+  result.largest = answer_;
+  result.capped = failure_ == 0;
+  if (answer_ >= 1) {
+    const Config c = at(answer_);
+    result.report = c.engine == Engine::formula ? formula_report(c) : make_report(c, record(c), tried_.at(answer_));
+  }
+  if (failure_ != 0) {
+    result.first_failure_at = failure_;
+    result.first_failure = tried_.at(failure_).oom;
     if (const auto& oom = result.first_failure) {
-      const Bytes free = static_cast<Bytes>(config.device.free_mib) * MiB;
+      const Bytes free = static_cast<Bytes>(config_.device.free_mib) * MiB;
       result.bound_by = oom->counters.allocated + oom->tensor > free ? "allocated" : "reserved";
     }
   }
-  result.replays = search.replays();
+  result.replays = replays();
   return result;
+}
+
+Fit fit(const Config& config, Axis axis) {
+  FitJob job(config, axis);
+  while (job.step()) {
+  }
+  return job.result();
+}
+
+SweepCell sweep_cell(const Config& config, std::int64_t batch, std::int64_t seq_len) {
+  Config c = config;
+  c.batch = batch;
+  c.seq_len = seq_len;
+  const Trace trace = replay_until_settled(c);
+  SweepCell cell;
+  cell.batch = batch;
+  cell.seq_len = seq_len;
+  cell.fits = goes_on_for_ever(c, trace);
+  cell.peak = trace.peak;
+  if (trace.oom) cell.failed_step = trace.oom->at.step;
+  return cell;
 }
 
 std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_t>& batches, const std::vector<std::int64_t>& seq_lens,
@@ -118,18 +157,7 @@ std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_
   cells.reserve(batches.size() * seq_lens.size());
   for (const std::int64_t batch : batches) {
     for (const std::int64_t seq_len : seq_lens) {
-      Config c = config;
-      c.batch = batch;
-      c.seq_len = seq_len;
-      const bool formula = c.engine == Engine::formula;
-      const Trace trace = formula ? formula_report(c).trace : replay_until_settled(c);
-      SweepCell cell;
-      cell.batch = batch;
-      cell.seq_len = seq_len;
-      cell.fits = formula ? trace.fits() : goes_on_for_ever(trace);
-      cell.peak = trace.peak;
-      if (trace.oom) cell.failed_step = trace.oom->at.step;
-      cells.push_back(cell);
+      cells.push_back(sweep_cell(config, batch, seq_len));
       if (progress && !progress(cells.size())) return cells;
     }
   }

@@ -1,37 +1,48 @@
 #include "whatfits/json.h"
 
+#include "analysis/put.h"
+#include "config/json_text.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
 
 namespace {
 
-Json pair(const Counters& c) { return {{"allocated", c.allocated}, {"reserved", c.reserved}}; }
+Json pair(const Counters& c) {
+  Json out = Json::object();
+  put(out, "allocated", c.allocated);
+  put(out, "reserved", c.reserved);
+  return out;
+}
 Json pair(const std::optional<Counters>& c) { return c ? pair(*c) : Json(nullptr); }
 
 Json layer(std::int16_t index) { return index == kNoLayer ? Json(nullptr) : Json(index); }
 
 Json moment(const Moment& at) {
-  return {{"step", at.step},
-          {"phase", name_of(at.phase)},
-          {"layer", layer(at.layer)},
-          {"op", name_of(at.op)},
-          {"event", at.event},
-          {"requested", at.requested}};
+  Json out = Json::object();
+  put(out, "step", at.step);
+  put(out, "phase", name_of(at.phase));
+  put(out, "layer", layer(at.layer));
+  put(out, "op", name_of(at.op));
+  put(out, "event", at.event);
+  put(out, "requested", at.requested);
+  return out;
 }
 
 Json rows(const std::vector<LedgerRow>& list) {
   Json out = Json::array();
   for (const LedgerRow& row : list) {
-    out.push_back({{"category", name_of(row.category)},
-                   {"label", row.label},
-                   {"layer", layer(row.layer)},
-                   {"op", name_of(row.op)},
-                   {"shape", row.shape},
-                   {"dtype", name_of(row.dtype)},
-                   {"count", row.count},
-                   {"bytes", row.bytes},
-                   {"formula", row.formula}});
+    Json item = Json::object();
+    put(item, "category", name_of(row.category));
+    put(item, "label", row.label);
+    put(item, "layer", layer(row.layer));
+    put(item, "op", name_of(row.op));
+    put(item, "shape", row.shape);
+    put(item, "dtype", name_of(row.dtype));
+    put(item, "count", row.count);
+    put(item, "bytes", row.bytes);
+    put(item, "formula", row.formula);
+    out.push_back(std::move(item));
   }
   return out;
 }
@@ -56,10 +67,24 @@ Json step(const StepCounters& s) {
   return out;
 }
 
+/// One parser for all: another instance of it costs a browser several KB.
+Json value_of(const std::string& text) {
+  nlohmann::json value;
+  std::vector<Problem> problems;
+  config::parse_text(text, value, problems);
+  return Json(value);
+}
+
 Json lines(const std::vector<ClosedLine>& list) {
   Json out = Json::array();
-  for (const ClosedLine& line : list)
-    out.push_back({{"label", line.label}, {"category", line.category}, {"formula", line.formula}, {"bytes", line.bytes}});
+  for (const ClosedLine& line : list) {
+    Json item = Json::object();
+    put(item, "label", line.label);
+    put(item, "category", line.category);
+    put(item, "formula", line.formula);
+    put(item, "bytes", line.bytes);
+    out.push_back(std::move(item));
+  }
   return out;
 }
 
@@ -67,74 +92,110 @@ Json lines(const std::vector<ClosedLine>& list) {
 
 Json to_json(const OutOfMemory& oom) {
   Json out = moment(oom.at);
-  out["requested"] = oom.segment;
-  out["tensor"] = oom.tensor;
-  out["allocated"] = oom.counters.allocated;
-  out["reserved"] = oom.counters.reserved;
-  out["free"] = oom.free;
-  out["cached_free"] = oom.cached_free;
-  out["largest_piece"] = oom.largest_piece;
-  out["peak"] = pair(oom.peak);
-  out["message"] = oom.message;
+  put(out, "requested", oom.segment);
+  put(out, "tensor", oom.tensor);
+  put(out, "allocated", oom.counters.allocated);
+  put(out, "reserved", oom.counters.reserved);
+  put(out, "free", oom.free);
+  put(out, "cached_free", oom.cached_free);
+  put(out, "largest_piece", oom.largest_piece);
+  put(out, "peak", pair(oom.peak));
+  put(out, "message", oom.message);
   return out;
 }
 
 Json to_json(const Report& report) {
   const Trace& trace = report.trace;
   Json out;
-  out["schema_version"] = 1;
-  out["request"] = request_json(report.request);
-  out["verdict"] = trace.fits() ? "fits" : "oom";
-  out["parameters"] = report.parameters;
-  out["program_hash"] = report.program_hash;
-  out["trace_hash"] = report.trace_hash;
-  out["after_warmup"] = pair(trace.after_warmup);
-  out["after_model"] = pair(trace.after_model);
-  out["after_optimizer"] = pair(trace.after_optimizer);
+  put(out, "schema_version", 1);
+  put(out, "request", request_json(report.request));
+  put(out, "verdict", trace.fits() ? "fits" : "oom");
+  put(out, "parameters", report.parameters);
+  put(out, "program_hash", report.program_hash);
+  put(out, "trace_hash", report.trace_hash);
+  put(out, "after_warmup", pair(trace.after_warmup));
+  put(out, "after_model", pair(trace.after_model));
+  put(out, "after_optimizer", pair(trace.after_optimizer));
   out["steps"] = Json::array();
   for (const StepCounters& s : trace.steps) out["steps"].push_back(step(s));
-  out["peak"] = pair(trace.peak);
+  put(out, "peak", pair(trace.peak));
   out["peak"]["device"] = report.device_peak;
   out["peak"]["at"] = moment(trace.peak_at);
-  out["steady_peak"] = trace.fits() && !trace.steps.empty() ? pair(trace.steps.back().peak) : Json(nullptr);
-  out["oom"] = trace.oom ? to_json(*trace.oom) : Json(nullptr);
-  out["alloc_retries"] = trace.retries;
+  put(out, "steady_peak", trace.fits() && !trace.steps.empty() ? pair(trace.steps.back().peak) : Json(nullptr));
+  put(out, "oom", trace.oom ? to_json(*trace.oom) : Json(nullptr));
+  put(out, "alloc_retries", trace.retries);
   out["settled"] = trace.settled ? Json{{"step", trace.settled->step}, {"period", trace.settled->period}} : Json(nullptr);
-  out["ledger"] = rows(report.ledger.rows);
-  out["categories"] = categories(report.ledger.categories);
+  put(out, "ledger", rows(report.ledger.rows));
+  put(out, "categories", categories(report.ledger.categories));
   out["accuracy"] = {{"basis", report.by_formula ? "formula" : "replay"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
-  out["assumptions"] = report.assumptions;
+  put(out, "assumptions", report.assumptions);
   return out;
 }
 
 Json to_json(const Fit& fit) {
   Json out = fit.report ? to_json(*fit.report) : Json::object();
-  out["axis"] = fit.axis == Axis::batch ? "batch" : "seq-len";
+  put(out, "axis", fit.axis == Axis::batch ? "batch" : "seq-len");
   out[fit.axis == Axis::batch ? "largest_batch" : "largest_seq_len"] = fit.largest;
-  out["capped"] = fit.capped;
-  out["first_failure_at"] = fit.first_failure_at != 0 ? Json(fit.first_failure_at) : Json(nullptr);
-  out["first_failure"] = fit.first_failure ? to_json(*fit.first_failure) : Json(nullptr);
-  out["bound_by"] = fit.bound_by.empty() ? Json(nullptr) : Json(fit.bound_by);
-  out["replays"] = fit.replays;
+  put(out, "capped", fit.capped);
+  put(out, "first_failure_at", fit.first_failure_at != 0 ? Json(fit.first_failure_at) : Json(nullptr));
+  put(out, "first_failure", fit.first_failure ? to_json(*fit.first_failure) : Json(nullptr));
+  put(out, "bound_by", fit.bound_by.empty() ? Json(nullptr) : Json(fit.bound_by));
+  put(out, "replays", fit.replays);
   return out;
 }
 
 Json to_json(const Ledger& ledger) {
-  return {{"at", moment(ledger.at)},
-          {"allocated", ledger.counters.allocated},
-          {"reserved", ledger.counters.reserved},
-          {"categories", categories(ledger.categories)},
-          {"ledger", rows(ledger.rows)}};
+  Json out = Json::object();
+  put(out, "at", moment(ledger.at));
+  put(out, "allocated", ledger.counters.allocated);
+  put(out, "reserved", ledger.counters.reserved);
+  put(out, "categories", categories(ledger.categories));
+  put(out, "ledger", rows(ledger.rows));
+  return out;
+}
+
+Json to_json(const Pool& pool) {
+  Json segments = Json::array();
+  for (const PoolSegment& segment : pool.segments) {
+    Json blocks = Json::array();
+    for (const PoolBlock& block : segment.blocks) {
+      Json item;
+      put(item, "address", block.address);
+      put(item, "size", block.size);
+      put(item, "allocated", block.allocated);
+      put(item, "requested", block.requested);
+      put(item, "category", name_of(block.category));
+      put(item, "label", block.label);
+      put(item, "layer", layer(block.layer));
+      put(item, "op", name_of(block.op));
+      blocks.push_back(std::move(item));
+    }
+    Json item;
+    put(item, "address", segment.address);
+    put(item, "size", segment.size);
+    put(item, "small", segment.small);
+    put(item, "blocks", std::move(blocks));
+    segments.push_back(std::move(item));
+  }
+  Json out;
+  put(out, "at", moment(pool.at));
+  put(out, "allocated", pool.counters.allocated);
+  put(out, "reserved", pool.counters.reserved);
+  put(out, "oom", pool.oom ? to_json(*pool.oom) : Json(nullptr));
+  put(out, "segments", std::move(segments));
+  return out;
 }
 
 Json to_json(const std::vector<SweepCell>& cells) {
   Json out = Json::array();
   for (const SweepCell& cell : cells) {
-    out.push_back({{"batch", cell.batch},
-                   {"seq_len", cell.seq_len},
-                   {"verdict", cell.fits ? "fits" : "oom"},
-                   {"allocated", cell.peak.allocated},
-                   {"reserved", cell.peak.reserved}});
+    Json item = Json::object();
+    put(item, "batch", cell.batch);
+    put(item, "seq_len", cell.seq_len);
+    put(item, "verdict", cell.fits ? "fits" : "oom");
+    put(item, "allocated", cell.peak.allocated);
+    put(item, "reserved", cell.peak.reserved);
+    out.push_back(std::move(item));
   }
   return out;
 }
@@ -142,16 +203,23 @@ Json to_json(const std::vector<SweepCell>& cells) {
 Json to_json(const Advices& advices) {
   Json list = Json::array();
   for (const Advice& advice : advices.list) {
-    list.push_back({{"key", advice.key},
-                    {"value", Json::parse(advice.value, nullptr, false)},
-                    {"title", advice.title},
-                    {"cost", advice.cost},
-                    {"saves", advice.saves},
-                    {"saves_allocated", advice.saves_allocated},
-                    {"fits", advice.fits},
-                    {"largest_batch", advice.largest_batch}});
+    Json item = Json::object();
+    put(item, "key", advice.key);
+    put(item, "value", value_of(advice.value));
+    put(item, "title", advice.title);
+    put(item, "cost", advice.cost);
+    put(item, "saves", advice.saves);
+    put(item, "saves_allocated", advice.saves_allocated);
+    put(item, "fits", advice.fits);
+    put(item, "largest_batch", advice.largest_batch);
+    list.push_back(std::move(item));
   }
-  return {{"needs", pair(advices.needs)}, {"fits", advices.fits}, {"largest_batch", advices.largest_batch}, {"advice", std::move(list)}};
+  Json out = Json::object();
+  put(out, "needs", pair(advices.needs));
+  put(out, "fits", advices.fits);
+  put(out, "largest_batch", advices.largest_batch);
+  put(out, "advice", std::move(list));
+  return out;
 }
 
 Json to_json(const Timeline& timeline) {
@@ -159,45 +227,51 @@ Json to_json(const Timeline& timeline) {
   for (const TimelineRow& row : timeline.rows) {
     Json bytes = Json::array();
     for (const Bytes b : row.categories) bytes.push_back(b);
-    events.push_back({{"event", row.event},
-                      {"action", row.alloc ? "alloc" : "free"},
-                      {"bytes", row.bytes},
-                      {"phase", name_of(row.phase)},
-                      {"layer", layer(row.layer)},
-                      {"op", name_of(row.op)},
-                      {"label", timeline.labels[row.label]},
-                      {"allocated", row.counters.allocated},
-                      {"reserved", row.counters.reserved},
-                      {"categories", std::move(bytes)}});
+    Json item = Json::object();
+    put(item, "event", row.event);
+    put(item, "action", row.alloc ? "alloc" : "free");
+    put(item, "bytes", row.bytes);
+    put(item, "phase", name_of(row.phase));
+    put(item, "layer", layer(row.layer));
+    put(item, "op", name_of(row.op));
+    put(item, "label", timeline.labels[row.label]);
+    put(item, "allocated", row.counters.allocated);
+    put(item, "reserved", row.counters.reserved);
+    put(item, "categories", std::move(bytes));
+    events.push_back(std::move(item));
   }
   Json names = Json::array();
   for (int i = 0; i < kCategories; ++i) names.push_back(name_of(static_cast<Category>(i)));
-  return {{"step", timeline.step},
-          {"categories", std::move(names)},
-          {"events", std::move(events)},
-          {"oom", timeline.oom ? to_json(*timeline.oom) : Json(nullptr)}};
+  Json out = Json::object();
+  put(out, "step", timeline.step);
+  put(out, "categories", std::move(names));
+  put(out, "events", std::move(events));
+  put(out, "oom", timeline.oom ? to_json(*timeline.oom) : Json(nullptr));
+  return out;
 }
 
 Json to_json(const Explanation& explanation) {
   const GeneralAccount& general = explanation.general;
   const ClosedEstimate& measured = explanation.measured;
-  return {{"general_account",
-           {{"parameters", general.parameters},
-            {"parameters_formula", general.parameters_formula},
-            {"lines", lines(general.lines)},
-            {"state", general.state},
-            {"activations", general.activations},
-            {"total", general.total},
-            {"notes", general.notes}}},
-          {"measured_calculator",
-           {{"parameters", measured.parameters},
-            {"lines", lines(measured.lines)},
-            {"allocated", measured.allocated},
-            {"reserved", measured.reserved},
-            {"batch_by_allocated", measured.batch_by_allocated},
-            {"batch_by_reserved", measured.batch_by_reserved},
-            {"notes", measured.notes}}},
-          {"replay", to_json(explanation.report)}};
+  Json out = Json::object();
+  Json& account = put(out, "general_account", Json::object());
+  put(account, "parameters", general.parameters);
+  put(account, "parameters_formula", general.parameters_formula);
+  put(account, "lines", lines(general.lines));
+  put(account, "state", general.state);
+  put(account, "activations", general.activations);
+  put(account, "total", general.total);
+  put(account, "notes", general.notes);
+  Json& calculator = put(out, "measured_calculator", Json::object());
+  put(calculator, "parameters", measured.parameters);
+  put(calculator, "lines", lines(measured.lines));
+  put(calculator, "allocated", measured.allocated);
+  put(calculator, "reserved", measured.reserved);
+  put(calculator, "batch_by_allocated", measured.batch_by_allocated);
+  put(calculator, "batch_by_reserved", measured.batch_by_reserved);
+  put(calculator, "notes", measured.notes);
+  put(out, "replay", to_json(explanation.report));
+  return out;
 }
 
 }  // namespace whatfits

@@ -1,10 +1,9 @@
 #include "analysis/ledger.h"
 
-#include <algorithm>
-
 #include "analysis/replay.h"
 #include "models/training.h"
 #include "whatfits/estimate.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
@@ -57,8 +56,14 @@ Ledger make_ledger(const Program& program, const Config& config, std::uint64_t e
       ledger.rows.push_back(std::move(row));
     }
   }
-  std::stable_sort(ledger.rows.begin(), ledger.rows.end(),
-                   [](const LedgerRow& a, const LedgerRow& b) { return a.category < b.category; });
+  std::vector<LedgerRow> by_category;
+  by_category.reserve(ledger.rows.size() + 1);
+  for (int category = 0; category < kCategories; ++category) {
+    for (LedgerRow& row : ledger.rows) {
+      if (row.category == static_cast<Category>(category)) by_category.push_back(std::move(row));
+    }
+  }
+  ledger.rows = std::move(by_category);
   LedgerRow rounding;
   rounding.category = Category::rounding;
   rounding.label = "rounding to blocks";
@@ -68,8 +73,10 @@ Ledger make_ledger(const Program& program, const Config& config, std::uint64_t e
   return ledger;
 }
 
-Ledger ledger_at(const Config& config, std::uint64_t event) {
-  return make_ledger(record(config), config, event, static_cast<int>(config.steps));
+Ledger ledger_at(const Program& program, const Config& config, std::uint64_t event) {
+  return make_ledger(program, config, event, static_cast<int>(config.steps));
 }
+
+Ledger ledger_at(const Config& config, std::uint64_t event) { return ledger_at(record(config), config, event); }
 
 }  // namespace whatfits

@@ -20,15 +20,33 @@ std::vector<bool> Replay::alive() const {
 void Replay::read(Reading reading) {
   const Counters counters{allocator_.allocated(), allocator_.reserved()};
   switch (reading) {
-    case Reading::after_warmup: trace_.after_warmup = counters; break;
-    case Reading::after_model: trace_.after_model = counters; break;
-    case Reading::after_optimizer: trace_.after_optimizer = counters; break;
-    case Reading::before: now_->before = counters; break;
-    case Reading::after_forward: now_->after_forward = counters; break;
-    case Reading::after_backward: now_->after_backward = counters; break;
-    case Reading::after_optimizer_step: now_->after_optimizer_step = counters; break;
-    case Reading::after_zero_grad: now_->after_zero_grad = counters; break;
-    case Reading::end_of_step: now_->peak = Counters{allocator_.peak_allocated(), allocator_.peak_reserved()}; break;
+    case Reading::after_warmup:
+      trace_.after_warmup = counters;
+      break;
+    case Reading::after_model:
+      trace_.after_model = counters;
+      break;
+    case Reading::after_optimizer:
+      trace_.after_optimizer = counters;
+      break;
+    case Reading::before:
+      now_->before = counters;
+      break;
+    case Reading::after_forward:
+      now_->after_forward = counters;
+      break;
+    case Reading::after_backward:
+      now_->after_backward = counters;
+      break;
+    case Reading::after_optimizer_step:
+      now_->after_optimizer_step = counters;
+      break;
+    case Reading::after_zero_grad:
+      now_->after_zero_grad = counters;
+      break;
+    case Reading::end_of_step:
+      now_->peak = Counters{allocator_.peak_allocated(), allocator_.peak_reserved()};
+      break;
   }
 }
 
@@ -79,13 +97,21 @@ bool Replay::run_events(std::size_t begin, std::size_t end, const Observer* obse
         allocator_.free(blocks_[e.index]);
         blocks_[e.index] = no_block;
         break;
-      case EventKind::op: continue;
-      case EventKind::reading: read(static_cast<Reading>(e.index)); continue;
-      case EventKind::phase: phase_ = static_cast<Phase>(e.index); continue;
-      case EventKind::layer: layer_ = static_cast<std::int16_t>(e.index); continue;
+      case EventKind::op:
+        continue;
+      case EventKind::reading:
+        read(static_cast<Reading>(e.index));
+        continue;
+      case EventKind::phase:
+        phase_ = static_cast<Phase>(e.index);
+        continue;
+      case EventKind::layer:
+        layer_ = static_cast<std::int16_t>(e.index);
+        continue;
     }
     if constexpr (kObserved) {
-      if (!(*observer)({e.kind == EventKind::alloc, e.index, step_, phase_, layer_, event_, {allocator_.allocated(), allocator_.reserved()}}))
+      if (!(*observer)(
+              {e.kind == EventKind::alloc, e.index, step_, phase_, layer_, event_, {allocator_.allocated(), allocator_.reserved()}}))
         return false;
     }
     ++event_;

@@ -1,11 +1,12 @@
 #include "analysis/replay.h"
-#include "models/training.h"
 #include "whatfits/estimate.h"
+#include "whatfits/picture.h"
 
 namespace whatfits {
 
-Timeline timeline(const Config& config, int step) {
-  const Program program = record(config);
+Timeline timeline(const Config& config, int step) { return timeline(record(config), config, step); }
+
+Timeline timeline(const Program& program, const Config& config, int step) {
   const int last = static_cast<int>(config.steps);
   if (step < 0 || step > last) step = last;
   // A run that fails earlier is shown where it fails.

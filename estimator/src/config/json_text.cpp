@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "config/text.h"
 
@@ -15,21 +16,21 @@ using nlohmann::json;
 
 Problem statement(std::string message) { return {"request", "", std::move(message), Problem::Kind::statement}; }
 
-// Walks the text without building anything. The library's parser keeps its own stack, so depth costs no call stack here;
-// building, copying and printing a deep value would.
+// Builds the value while the library's parser walks the text, and stops at the first level too deep: the parser keeps its own
+// stack, but copying, printing and destroying a deep value would cost call stack.
 class Check : public nlohmann::json_sax<json> {
  public:
-  Check(std::string_view text, std::vector<Problem>& problems) : text_(text), problems_(problems) {}
+  Check(std::string_view text, json& out, std::vector<Problem>& problems) : text_(text), out_(out), problems_(problems) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return enter(); }
-  bool start_array(std::size_t) override { return enter(); }
+  bool start_object(std::size_t) override { return enter(json::object()); }
+  bool start_array(std::size_t) override { return enter(json::array()); }
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
 
@@ -57,16 +58,30 @@ class Check : public nlohmann::json_sax<json> {
 
  private:
   struct Level {
+    json* value;  // stays where it is: nothing is added beside it while it is open
     std::set<std::string> keys;
     std::string current;
   };
 
-  bool enter() {
+  json& place(json value) {
+    if (levels_.empty()) return out_ = std::move(value);
+    json& parent = *levels_.back().value;
+    if (parent.is_object()) return parent[levels_.back().current] = std::move(value);
+    parent.push_back(std::move(value));
+    return parent.back();
+  }
+
+  bool add(json value) {
+    place(std::move(value));
+    return true;
+  }
+
+  bool enter(json value) {
     if (levels_.size() >= static_cast<std::size_t>(limits::nesting)) {
       problems_.push_back(too_deep());
       return false;
     }
-    levels_.emplace_back();
+    levels_.push_back({&place(std::move(value)), {}, {}});
     return true;
   }
 
@@ -97,6 +112,7 @@ class Check : public nlohmann::json_sax<json> {
   }
 
   std::string_view text_;
+  json& out_;
   std::vector<Problem>& problems_;
   std::vector<Level> levels_;
 };
@@ -127,10 +143,8 @@ bool parse_text(std::string_view text, json& out, std::vector<Problem>& problems
     problems.push_back(statement("is not valid UTF-8 at byte " + std::to_string(at)));
     return false;
   }
-  Check check(text, problems);
-  if (!json::sax_parse(text, &check)) return false;
-  out = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return !out.is_discarded();
+  Check check(text, out, problems);
+  return json::sax_parse(text, &check);
 }
 
 }  // namespace whatfits::config

@@ -10,7 +10,7 @@
 namespace whatfits::config {
 
 /// Parses `text` into `out` and returns true, or adds what is wrong with it to `problems` and returns false. Checks size,
-/// UTF-8, nesting and syntax before any value is built; a key given twice is a problem too, but parsing goes on.
+/// UTF-8, nesting and syntax; a key given twice is a problem too, but parsing goes on.
 bool parse_text(std::string_view text, nlohmann::json& out, std::vector<Problem>& problems);
 
 /// Whether `value` nests at most limits::nesting deep.

@@ -58,7 +58,9 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating ids = B * T * n(kElement * 16);
   const Saturating mask = N * N * n(kElement);
   const Saturating warmup = Saturating(config.script.warmup_matmul) * Saturating(config.script.warmup_matmul) * n(16);
-  return (parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
+  // What kernels stage in: cublasLt's 1 MiB, partial sums of tens of MiB, on the largest card well below this.
+  const Saturating scratch = n(std::int64_t{1} << 30);
+  return (scratch + parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
 }
 
 }  // namespace whatfits

@@ -6,6 +6,7 @@
 #include "config/json_text.h"
 #include "config/sections.h"
 #include "config/text.h"
+#include "torch/kernel_sizes.h"
 
 namespace whatfits {
 namespace {
@@ -84,20 +85,70 @@ void read_script(Reader& reader, Script& out) {
   only_null(reader, "use_cache", "must be null", [](const json& value) { return value.is_boolean(); });
 }
 
-// What PyTorch itself refuses: a forced backend without a kernel for the type or the card.
-void check_flash(Reader& request, const Config& config) {
-  if (config.attention != Attention::sdpa_flash || config.engine != Engine::torch) return;
-  const json word(std::string(to_string(config.attention)));
-  if (config.precision == Precision::fp32) {
-    request.not_allowed("attention", word, "needs precision bf16, amp-bf16 or amp-fp16; PyTorch has no fp32 kernel for it");
+std::string version_of(int compute_capability) {
+  return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
+}
+
+// Why flash attention, the only backend that the script allows, has no kernel; empty if it has one.
+std::string no_flash(const torch::AttentionCase& facts, const Device& card) {
+  if (facts.element_bytes == 4) return "needs precision bf16, amp-bf16 or amp-fp16; PyTorch has no fp32 kernel for it";
+  const int capability = card.compute_capability;
+  if (capability < 80 || capability > 90) {
+    return "needs a card of compute capability 8.0 to 9.0; " + card.name + " has " + version_of(capability);
   }
-  if (config.device.compute_capability < 80) {
-    request.not_allowed("attention", word, "needs a card of compute capability 8.0 or later; " + config.device.name + " has less");
+  if (torch::takes_flash(facts, capability)) return {};
+  const bool limited = facts.head_size <= 256;
+  return "needs heads (n_embd / n_head) of at most " + std::string(limited ? "192, or of 225 to 256," : "256") +
+         (limited ? " to train on compute capability " + version_of(capability) : "") + "; the model's are " +
+         std::to_string(facts.head_size);
+}
+
+// The same for memory-efficient attention.
+std::string no_efficient(const torch::AttentionCase& facts, const Device& card) {
+  const int capability = card.compute_capability;
+  if (capability > 90) return "needs a card of compute capability 5.0 to 9.0; " + card.name + " has " + version_of(capability);
+  if (facts.bfloat && capability < 80) {
+    return "needs precision fp32 or amp-fp16, or a card of compute capability 8.0 to 9.0; " + card.name + " has " + version_of(capability);
+  }
+  if (torch::takes_efficient(facts, capability)) return {};
+  return "needs heads (n_embd / n_head) of a multiple of " + std::to_string(torch::efficient_alignment(facts.element_bytes, capability)) +
+         " with this precision and card; the model's are " + std::to_string(facts.head_size);
+}
+
+// What PyTorch itself refuses: a backend that the script insists on without a kernel for the type, the card or the head size; and a
+// checkpoint that saves other tensors when its block runs again. For that happens in backward, after the script has left the
+// sdpa_kernel() that surrounds forward, with the backend that PyTorch picks by itself. Flash and memory-efficient attention save alike
+// where the latter need not round up the length of its log-sum-exp.
+void check_attention(Reader& request, const Config& config) {
+  if (config.engine != Engine::torch || config.attention == Attention::eager || config.attention == Attention::sdpa) return;
+  using torch::AttentionBackend;
+  const AttentionBackend forced = config.attention == Attention::sdpa_math        ? AttentionBackend::math
+                                  : config.attention == Attention::sdpa_efficient ? AttentionBackend::efficient
+                                                                                  : AttentionBackend::flash;
+  const torch::AttentionCase facts{.element_bytes = config.precision == Precision::fp32 ? Bytes{4} : Bytes{2},
+                                   .bfloat = config.precision == Precision::bf16 || config.precision == Precision::amp_bf16,
+                                   .head_size = config.model.n_embd / config.model.n_head};
+  const json word(std::string(to_string(config.attention)));
+  const std::string why = forced == AttentionBackend::flash       ? no_flash(facts, config.device)
+                          : forced == AttentionBackend::efficient ? no_efficient(facts, config.device)
+                                                                  : std::string();
+  if (!why.empty()) return request.not_allowed("attention", word, why);
+
+  const AttentionBackend picked = torch::attention_backend(facts, config.device.compute_capability);
+  if (config.checkpointing == Checkpointing::none || picked == forced) return;
+  const std::string reason = "a checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks " +
+                             std::string(picked == AttentionBackend::flash ? "flash" : "memory-efficient") +
+                             " attention, which saves other tensors";
+  if (forced == AttentionBackend::math) {
+    request.not_allowed("attention", word, "must be sdpa or eager with checkpointing full: " + reason);
+  } else if (config.seq_len % 32 != 0) {
+    request.not_allowed("seq_len", config.seq_len,
+                        "must be a multiple of 32 with attention sdpa-efficient and checkpointing full: " + reason);
   }
 }
 
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
-std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::*member) {
+std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
   std::int64_t good = 0;
   std::int64_t bad = config.*member;
@@ -124,12 +175,9 @@ void check_size(Reader& request, const Config& config) {
   }
 
   const std::int64_t per_step = config.model.n_layer * config.grad_accumulation;  // each within its limit: no overflow
-  const std::string runs = "n_layer * grad_accumulation * steps must be at most " + std::to_string(limits::block_runs);
-  if (per_step > limits::block_runs) {
-    request.not_allowed("grad_accumulation", config.grad_accumulation, runs);
-  } else if (per_step * config.steps > limits::block_runs) {
-    request.not_allowed("steps", config.steps,
-                        "must be at most " + std::to_string(limits::block_runs / per_step) + " with this model: " + runs);
+  if (per_step > limits::recorded_blocks) {
+    request.not_allowed("grad_accumulation", config.grad_accumulation,
+                        "n_layer * grad_accumulation must be at most " + std::to_string(limits::recorded_blocks));
   }
 }
 
@@ -168,7 +216,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.integer("steps", 1, limits::steps, out.steps);
   section(request, "script", problems, [&](Reader& reader) { read_script(reader, out.script); });
   if (problems.empty()) {  // they compare values that must each hold
-    check_flash(request, out);
+    check_attention(request, out);
     check_size(request, out);
   }
   request.finish();

@@ -43,18 +43,20 @@ std::string escaped(unsigned code) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<std::size_t> two_back;
+  std::vector<std::size_t> back(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) back[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
+    std::vector<std::size_t> row(b.size() + 1, i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      row[j] = std::min({back[j] + 1, row[j - 1] + 1, back[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];  // fp23 is one slip from fp32
+      if (swapped) row[j] = std::min(row[j], two_back[j - 2] + 1);
     }
+    two_back = std::move(back);
+    back = std::move(row);
   }
-  return row[b.size()];
+  return back[b.size()];
 }
 
 }  // namespace

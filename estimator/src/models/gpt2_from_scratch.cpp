@@ -93,7 +93,9 @@ Tensor Gpt2FromScratch::attention(const Block& block, const Tensor& x) const {
   if (config_.attention != Attention::eager) {
     constexpr torch::SdpaBackend backend[] = {torch::SdpaBackend::automatic, torch::SdpaBackend::automatic, torch::SdpaBackend::math,
                                               torch::SdpaBackend::efficient, torch::SdpaBackend::flash};
-    context = torch::scaled_dot_product_attention(q, k, v, backend[static_cast<int>(config_.attention)]);
+    // The script's sdpa_kernel() surrounds forward alone: what a checkpoint runs again in backward, PyTorch chooses.
+    const Attention allowed = torch_.recomputing != nullptr ? Attention::sdpa : config_.attention;
+    context = torch::scaled_dot_product_attention(q, k, v, backend[static_cast<int>(allowed)]);
   } else {
     {
       const Tensor product = torch::matmul(q, torch::transpose(k, 2, 3));
@@ -164,7 +166,10 @@ Gpt2FromScratch::Output Gpt2FromScratch::forward(const Tensor& idx, const Tensor
     logits = torch::linear(x, wte_, none);  // lm_head
   }
   logits.named("logits");
-  loss = torch::cross_entropy(torch::view(logits, {B * T, V}), torch::reshape(targets, {B * T}));
+  {
+    const Tensor flat = torch::view(logits, {B * T, V});  // named: the order of a call's arguments is the compiler's
+    loss = torch::cross_entropy(flat, torch::reshape(targets, {B * T}));
+  }
   return {logits, loss};
 }
 

@@ -4,13 +4,17 @@ namespace whatfits {
 
 Bytes size_of(DType dtype) {
   switch (dtype) {
-    case DType::float32: return 4;
+    case DType::float32:
+      return 4;
     case DType::bfloat16:
-    case DType::float16: return 2;
+    case DType::float16:
+      return 2;
     case DType::float64:
-    case DType::int64: return 8;
+    case DType::int64:
+      return 8;
     case DType::uint8:
-    case DType::boolean: return 1;
+    case DType::boolean:
+      return 1;
   }
   return 0;
 }
@@ -26,20 +30,66 @@ std::string_view name_of(Phase phase) {
 }
 
 std::string_view name_of(Category category) {
-  constexpr std::string_view names[] = {"parameters", "gradients", "optimizer_state", "buffers",     "workspaces", "activations",
-                                        "attention",  "logits",    "temporaries",     "inputs",      "rounding"};
+  constexpr std::string_view names[] = {"parameters", "gradients", "optimizer_state", "buffers", "workspaces", "activations",
+                                        "attention",  "logits",    "temporaries",     "inputs",  "rounding"};
   return names[static_cast<int>(category)];
 }
 
 std::string_view name_of(OpKind kind) {
-  constexpr std::string_view names[] = {
-      "", "randint", "randn", "fill", "arange", "copy", "embedding", "add", "add_", "div", "mul_scalar", "mul", "eq", "masked_fill",
-      "softmax", "log_softmax", "nll_loss", "layer_norm", "gelu", "mm", "addmm", "bmm", "cat", "sum", "tril", "where", "isneginf", "all",
-      "reciprocal", "sqrt", "div", "clamp", "scaled_dot_product_flash_attention", "scaled_dot_product_efficient_attention",
-      "embedding_backward", "masked_fill_backward", "softmax_backward", "log_softmax_backward", "nll_loss_backward",
-      "layer_norm_backward", "gelu_backward", "scaled_dot_product_flash_attention_backward",
-      "scaled_dot_product_efficient_attention_backward", "adamw", "fused_adamw", "sgd", "sgd_momentum", "foreach_norm", "stack",
-      "vector_norm", "foreach_mul", "zero", "unscale", "update_scale"};
+  constexpr std::string_view names[] = {"",
+                                        "randint",
+                                        "randn",
+                                        "fill",
+                                        "arange",
+                                        "copy",
+                                        "embedding",
+                                        "add",
+                                        "add_",
+                                        "div",
+                                        "mul_scalar",
+                                        "mul",
+                                        "eq",
+                                        "masked_fill",
+                                        "softmax",
+                                        "log_softmax",
+                                        "nll_loss",
+                                        "layer_norm",
+                                        "gelu",
+                                        "mm",
+                                        "addmm",
+                                        "bmm",
+                                        "cat",
+                                        "sum",
+                                        "tril",
+                                        "where",
+                                        "isneginf",
+                                        "all",
+                                        "reciprocal",
+                                        "sqrt",
+                                        "div",
+                                        "clamp",
+                                        "scaled_dot_product_flash_attention",
+                                        "scaled_dot_product_efficient_attention",
+                                        "embedding_backward",
+                                        "masked_fill_backward",
+                                        "softmax_backward",
+                                        "log_softmax_backward",
+                                        "nll_loss_backward",
+                                        "layer_norm_backward",
+                                        "gelu_backward",
+                                        "scaled_dot_product_flash_attention_backward",
+                                        "scaled_dot_product_efficient_attention_backward",
+                                        "adamw",
+                                        "fused_adamw",
+                                        "sgd",
+                                        "sgd_momentum",
+                                        "foreach_norm",
+                                        "stack",
+                                        "vector_norm",
+                                        "foreach_mul",
+                                        "zero",
+                                        "unscale",
+                                        "update_scale"};
   static_assert(std::size(names) == static_cast<std::size_t>(OpKind::update_scale) + 1);
   return names[static_cast<int>(kind)];
 }

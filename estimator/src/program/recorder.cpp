@@ -62,9 +62,21 @@ void Recorder::layer(std::int16_t layer) {
 }
 
 std::uint32_t Recorder::label(std::string_view text) {
-  const auto [at, fresh] = label_index_.try_emplace(std::string(text), static_cast<std::uint32_t>(program.labels.size()));
-  if (fresh) program.labels.emplace_back(text);
-  return at->second;
+  if (const auto at = label_index_.find(text); at != label_index_.end()) return at->second;
+  const auto index = static_cast<std::uint32_t>(program.labels.size());
+  label_index_.emplace(text, index);
+  program.labels.emplace_back(text);
+  return index;
+}
+
+void Recorder::end_first_step() {
+  program.first_end = program.events.size();
+  const auto make_room = [](auto& list) { list.reserve(2 * list.size() + 16); };
+  make_room(program.events);
+  make_room(program.storages);
+  make_room(program.tensors);
+  make_room(program.ops);
+  make_room(program.operands);
 }
 
 void Recorder::finish() {

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "whatfits/program.h"
@@ -39,7 +40,8 @@ class Recorder {
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
 
   void end_setup() { program.setup_end = program.events.size(); }
-  void end_first_step() { program.first_end = program.events.size(); }
+  /// Also makes room for the second step, which is about as long.
+  void end_first_step();
   /// Call after the second step: finds what a repeated step takes over from the one before it.
   void finish();
 
@@ -47,7 +49,7 @@ class Recorder {
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
-  std::unordered_map<std::string, std::uint32_t> label_index_;
+  std::map<std::string, std::uint32_t, std::less<>> label_index_;
 };
 
 }  // namespace whatfits

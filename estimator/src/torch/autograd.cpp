@@ -157,6 +157,11 @@ void count_dependencies(Node* root) {
   }
 }
 
+/// First to last, as a vector of libstdc++ dies; others die last to first.
+void drop(Grads& grads) {
+  for (Tensor& grad : grads) grad.reset();
+}
+
 void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
   torch.recorder.layer(node.layer);
   Grads out;
@@ -165,7 +170,8 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
     node.buffer.clear();
     node.apply(torch, grads, out);
     validate(node, out);
-  }  // the gradients that came in die here, before what was saved
+    drop(grads);  // before what was saved
+  }
   node.release();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Edge& edge = node.next[i];
@@ -178,6 +184,7 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
       ready.push(edge.node);
     }
   }
+  drop(out);
 }
 
 }  // namespace
@@ -194,8 +201,8 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
   if (grad->refs == 1 && obeys_layout_contract(grad, variable)) {
     place = detach(grad);
   } else {
-    const Strides strides = is_non_overlapping_and_dense(variable.shape(), variable->strides) ? variable->strides
-                                                                                              : contiguous_strides(variable.shape());
+    const Strides strides =
+        is_non_overlapping_and_dense(variable.shape(), variable->strides) ? variable->strides : contiguous_strides(variable.shape());
     place = torch.empty_strided(OpKind::copy, variable.shape(), strides, grad.dtype());
     torch.recorder.op({.kind = OpKind::copy}, {grad.id()}, {place.id()});
   }

@@ -17,8 +17,8 @@ namespace whatfits::torch {
 using Grads = std::vector<Tensor>;
 
 struct Edge {
-  Ref<Node> node;                     ///< null: nobody wants this gradient
-  std::uint8_t input = 0;             ///< which of the node's inputs it is
+  Ref<Node> node;          ///< null: nobody wants this gradient
+  std::uint8_t input = 0;  ///< which of the node's inputs it is
 };
 
 /// One operator's part in backward.
@@ -36,7 +36,7 @@ struct Node {
 
   std::uint32_t refs = 0;
   std::uint64_t sequence;
-  std::int16_t layer = kNoLayer;      ///< block that made it, so that backward's tensors belong somewhere
+  std::int16_t layer = kNoLayer;  ///< block that made it, so that backward's tensors belong somewhere
   std::vector<Edge> next;
   /// What each of the operator's outputs looked like; a gradient that comes in differently is summed or cast to it.
   struct Output {

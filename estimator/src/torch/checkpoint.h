@@ -23,7 +23,7 @@ struct CheckpointFrame {
   Tensor input;
   bool autocast_enabled = false;
   DType autocast_dtype = DType::bfloat16;
-  std::vector<CheckpointPlace*> places;   ///< in the order in which forward saved; null once let go
+  std::vector<CheckpointPlace*> places;  ///< in the order in which forward saved; null once let go
   std::size_t filled = 0;
   bool recomputed = false;
 

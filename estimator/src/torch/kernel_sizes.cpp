@@ -90,7 +90,7 @@ void add_launches(Reduction& reduction, const Shape& shape, Int element_bytes, M
   const bool halve_outputs = shape.inputs_adjacent && shape.outputs > 1;
   Shape first = shape;
   Shape second = shape;
-  Int Shape::*const halved = halve_outputs ? &Shape::outputs : &Shape::inputs;
+  Int Shape::* const halved = halve_outputs ? &Shape::outputs : &Shape::inputs;
   first.*halved = shape.*halved / 2;
   second.*halved = shape.*halved - first.*halved;
   add_launches(reduction, first, element_bytes, card);
@@ -142,6 +142,7 @@ struct EfficientTile {
 /// The first kernel of cutlassB.h that takes this head size and whose shared memory the card has.
 EfficientTile efficient_tile(Int head_size, bool half, bool dropout, int compute_capability) {
   const bool little_shared_memory = compute_capability == 86 || compute_capability == 89;
+  if (compute_capability < 70) return {64, 64, half && head_size > 64};
   if (head_size <= 64) return {64, 64, false};
   if (!half) return compute_capability >= 80 && !little_shared_memory ? EfficientTile{128, 64, false} : EfficientTile{64, 64, false};
   if (head_size > 128) return {128, 64, true};
@@ -184,17 +185,27 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
   return sizes;
 }
 
-AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability) {
+bool takes_flash(const AttentionCase& attention, int compute_capability) {
   const Int head_size = attention.head_size;
-  if (compute_capability > 90) return AttentionBackend::math;
-  const bool half = attention.element_bytes == 2;
-  if (half && compute_capability >= 80 && head_size <= 256) {
-    const bool limited = attention.training && (compute_capability == 86 || compute_capability == 89);
-    if (!limited || head_size <= 192 || (head_size > 224 && !attention.dropout)) return AttentionBackend::flash;
-  }
-  if (half && attention.bfloat && compute_capability < 80) return AttentionBackend::math;
-  const Int alignment = half ? 8 : compute_capability >= 80 ? 4 : 1;
-  return head_size % alignment == 0 ? AttentionBackend::efficient : AttentionBackend::math;
+  if (attention.element_bytes != 2 || compute_capability < 80 || compute_capability > 90 || head_size > 256) return false;
+  const bool limited = attention.training && (compute_capability == 86 || compute_capability == 89);
+  return !limited || head_size <= 192 || (head_size > 224 && !attention.dropout);
+}
+
+std::int64_t efficient_alignment(Bytes element_bytes, int compute_capability) {
+  if (element_bytes == 2) return compute_capability >= 70 ? 8 : 1;
+  return compute_capability >= 80 ? 4 : 1;
+}
+
+bool takes_efficient(const AttentionCase& attention, int compute_capability) {
+  if (compute_capability < 50 || compute_capability > 90) return false;
+  if (attention.bfloat && compute_capability < 80) return false;
+  return attention.head_size % efficient_alignment(attention.element_bytes, compute_capability) == 0;
+}
+
+AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability) {
+  if (takes_flash(attention, compute_capability)) return AttentionBackend::flash;
+  return takes_efficient(attention, compute_capability) ? AttentionBackend::efficient : AttentionBackend::math;
 }
 
 int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size, std::int64_t multiprocessors) {
@@ -243,17 +254,22 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
   const Int sequences = batch * heads;
   const EfficientTile tile = efficient_tile(head_size, half, dropout, compute_capability);
 
+  // Before 7.0 one block walks all keys (kEnableSplitKeys), and an fp32 dq is its own sum.
+  const bool splits_keys = compute_capability >= 70;
+
   // Each block of dq is summed behind a lock; dk and dv only where registers do not hold them.
   const Int dq_tiles = ceil_div(tokens, tile.queries) * ceil_div(head_size, tile.keys);
-  Int workspace = dq_tiles * (fp32_bytes * tile.queries * tile.keys + lock_bytes);
+  Int workspace = !half && !splits_keys ? 0 : dq_tiles * (fp32_bytes * tile.queries * tile.keys + lock_bytes);
   if (tile.accumulates_keys) {
-    const Int pieces = max(1, min(ceil_div(tokens, tile.keys), most_key_pieces / sequences));
+    const Int pieces = !splits_keys ? 1 : max(1, min(ceil_div(tokens, tile.keys), most_key_pieces / sequences));
     workspace += 2 * pieces * fp32_bytes * tile.keys * ceil_div(head_size, tile.queries) * tile.queries;
   }
   EfficientAttention sizes;
   sizes.logsumexp = static_cast<Bytes>(fp32_bytes * sequences) * round_up(static_cast<Bytes>(tokens), 32);
   if (half && head_size > 128) sizes.output_accumulator = static_cast<Bytes>(fp32_bytes * sequences * tokens * head_size);
   sizes.delta = static_cast<Bytes>(fp32_bytes * sequences * tokens);
+  const bool volta = compute_capability >= 70 && compute_capability < 75;
+  sizes.delta_outside = !half || (volta && head_size > 128);
   sizes.workspace = static_cast<Bytes>(sequences * workspace);
   return sizes;
 }

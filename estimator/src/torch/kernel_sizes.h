@@ -80,9 +80,7 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
 
 enum class AttentionBackend { math, flash, efficient };
 
-/// What PyTorch picks by itself for q, k, v of one length, without a mask or with is_causal: the checks of
-/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, flash first.
-/// fp32 never takes flash; above 9.0 everything is math; 8.6 and 8.9 train no flash for D in 193..224, nor above 224 with dropout.
+/// What decides which kernels take q, k, v of one length, without a mask or with is_causal.
 struct AttentionCase {
   Bytes element_bytes = 4;
   bool bfloat = false;
@@ -90,6 +88,16 @@ struct AttentionCase {
   bool training = true;  ///< q, k or v requires grad
   bool dropout = false;
 };
+
+/// Whether the fused kernels run: the checks of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp. A script that allows one backend
+/// only, which then does not, ends with "No available kernel". Math takes everything.
+/// fp32 never takes flash; above 9.0 nothing is fused; 8.6 and 8.9 train no flash for D in 193..224, nor above 224 with dropout.
+bool takes_flash(const AttentionCase& attention, int compute_capability);
+bool takes_efficient(const AttentionCase& attention, int compute_capability);
+/// What head sizes must be a multiple of for the memory-efficient kernel (minimum_gemm_alignment): 128 bits where tensor cores run.
+std::int64_t efficient_alignment(Bytes element_bytes, int compute_capability);
+
+/// What PyTorch picks by itself: flash before memory-efficient before math.
 AttentionBackend attention_backend(const AttentionCase& attention, int compute_capability);
 
 /// Flash attention, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
@@ -131,13 +139,15 @@ int flash_splits(std::int64_t batch, std::int64_t heads, std::int64_t tokens, st
 ///   backward, 2-byte types: + S (dq), + S (dk), + S (dv), + delta, + workspace, - delta, - workspace, then saved: - logsumexp.
 ///   backward, fp32: + S (dq), + S (dk), + S (dv), + S (gradient * out), + delta; if H > 1 and T > 1: + delta (its transposed copy),
 ///     - first delta; - gradient * out, + workspace, - delta, - workspace, then saved: - logsumexp.
-/// dq, dk and dv come in memory order B, T, H, D: leaves in another order copy them. On 7.0, fp16 makes its delta like fp32, after
-/// fp32 copies of the gradient and of out (not covered by tests).
+/// Where the workspace is 0 it is not taken. On 7.0, fp16 with D > 128 makes its delta like fp32, after + 2 * S and + 2 * S (fp32 copies
+/// of the gradient and of out), which go with the product.
+/// dq, dk and dv come in memory order B, T, H, D: leaves in another order copy them.
 struct EfficientAttention {
   Bytes logsumexp = 0;
   Bytes output_accumulator = 0;  ///< fp32, for 2-byte types with D > 128
   Bytes delta = 0;
-  Bytes workspace = 0;
+  bool delta_outside = false;  ///< by operators ahead of the kernel (kKernelComputesDelta is false)
+  Bytes workspace = 0;         ///< 0 for fp32 before 7.0
 };
 EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, std::int64_t tokens, std::int64_t head_size,
                                        Bytes element_bytes, bool dropout, int compute_capability);

@@ -29,8 +29,8 @@ class OptimizerState {
   Torch& torch_;
   Optimizer kind_;
   const std::vector<Tensor>& parameters_;
-  std::vector<Tensor> steps_;         ///< fused only: a counter on the device for each parameter
-  std::vector<Tensor> exp_avg_;       ///< momentum_buffer of SGD
+  std::vector<Tensor> steps_;    ///< fused only: a counter on the device for each parameter
+  std::vector<Tensor> exp_avg_;  ///< momentum_buffer of SGD
   std::vector<Tensor> exp_avg_sq_;
 };
 

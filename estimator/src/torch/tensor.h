@@ -21,7 +21,7 @@ struct StorageImpl {
   ~StorageImpl();
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
-  std::uint32_t refs = 0;             ///< tensors that look at it
+  std::uint32_t refs = 0;  ///< tensors that look at it
   Torch& torch;
   const StorageId id;
 };
@@ -81,15 +81,15 @@ struct TensorImpl {
   std::uint32_t refs = 0;
   DType dtype = DType::float32;
   bool leaf_requires_grad = false;
-  std::uint8_t output_nr = 0;         ///< which output of grad_fn
+  std::uint8_t output_nr = 0;  ///< which output of grad_fn
   Shape shape;
   Strides strides{};
-  std::int64_t offset = 0;            ///< in elements
+  std::int64_t offset = 0;  ///< in elements
   TensorId id = 0;
   Ref<StorageImpl> storage;
-  Ref<TensorImpl> base;               ///< of a view: the tensor it looks into, which it keeps alive
+  Ref<TensorImpl> base;  ///< of a view: the tensor it looks into, which it keeps alive
   Ref<Node> grad_fn;
-  Node* accumulator = nullptr;        ///< of a leaf: its AccumulateGrad while a graph holds one
+  Node* accumulator = nullptr;  ///< of a leaf: its AccumulateGrad while a graph holds one
   Tensor grad;
 };
 

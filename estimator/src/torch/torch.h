@@ -13,7 +13,7 @@ struct CheckpointFrame;
 
 /// What of the card decides which kernels run and which buffers they stage through.
 struct DeviceFacts {
-  int compute_capability = 86;        ///< major * 10 + minor
+  int compute_capability = 86;  ///< major * 10 + minor
   int sm_count = 84;
 };
 
@@ -29,7 +29,7 @@ struct Autocast {
     TensorImpl* weight = nullptr;
     Tensor cast;
   };
-  std::vector<Cast> cache;            ///< of leaves that want gradients; emptied when the outermost context exits
+  std::vector<Cast> cache;  ///< of leaves that want gradients; emptied when the outermost context exits
 };
 
 class Torch {
@@ -40,7 +40,7 @@ class Torch {
   const DeviceFacts device;
   Thread thread = Thread::main;
   bool grad_enabled = true;
-  std::uint64_t next_sequence = 0;    ///< nodes are numbered as they are made; backward runs the latest first
+  std::uint64_t next_sequence = 0;  ///< nodes are numbered as they are made; backward runs the latest first
   Autocast autocast;
   CheckpointFrame* packing = nullptr;      ///< saved tensors go to this frame instead of staying alive
   CheckpointFrame* recomputing = nullptr;  ///< saved tensors fill this frame's places again

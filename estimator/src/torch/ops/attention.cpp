@@ -76,17 +76,19 @@ struct EfficientBackward final : AttentionBackward {
     const Tensor v = value.unpack();
     const Tensor lse = logsumexp.unpack();
     const Tensor o = output.unpack();
-    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size,
-                                                         size_of(q.dtype()), false, torch.device.compute_capability);
+    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
+                                                         false, torch.device.compute_capability);
     Tensor dq = empty_heads_inside(torch, op, q.shape(), q.dtype());
     Tensor dk = empty_heads_inside(torch, op, k.shape(), k.dtype());
     Tensor dv = empty_heads_inside(torch, op, v.shape(), v.dtype());
     constexpr const char* kDelta = "attention backward: row sums of gradient times output";
     Tensor delta;
-    if (q.dtype() == DType::float32) {
-      const Tensor product = empty_like(OpKind::mul, grads[0]);
+    if (sizes.delta_outside) {
+      const Tensor g32 = to(grads[0], DType::float32);
+      const Tensor o32 = to(o, DType::float32);
+      const Tensor product = empty_like(OpKind::mul, g32);
       product.named("attention backward: gradient times output");
-      torch.recorder.op({.kind = OpKind::mul}, {grads[0].id(), o.id()}, {product.id()});
+      torch.recorder.op({.kind = OpKind::mul}, {g32.id(), o32.id()}, {product.id()});
       delta = torch.scratch(OpKind::sum, sizes.delta).named(kDelta);
       torch.recorder.op({.kind = OpKind::sum}, {product.id()}, {delta.id()});
       if (q.size(1).size > 1 && q.size(2).size > 1) {
@@ -97,9 +99,14 @@ struct EfficientBackward final : AttentionBackward {
     } else {
       delta = torch.scratch(op, sizes.delta).named(kDelta);
     }
-    const Tensor workspace = torch.scratch(op, sizes.workspace).named("memory-efficient attention workspace");
-    torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
-                      {delta.id(), workspace.id()});
+    if (sizes.workspace != 0) {
+      const Tensor workspace = torch.scratch(op, sizes.workspace).named("memory-efficient attention workspace");
+      torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
+                        {delta.id(), workspace.id()});
+      delta.reset();
+    } else {
+      torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()}, {delta.id()});
+    }
     delta.reset();
     out = {std::move(dq), std::move(dk), std::move(dv)};
   }
@@ -230,15 +237,27 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                               .head_size = q.size(3).size,
                               .training = q.requires_grad()};
     switch (attention_backend(facts, torch.device.compute_capability)) {
-      case AttentionBackend::flash: backend = SdpaBackend::flash; break;
-      case AttentionBackend::efficient: backend = SdpaBackend::efficient; break;
-      case AttentionBackend::math: backend = SdpaBackend::math; break;
+      case AttentionBackend::flash:
+        backend = SdpaBackend::flash;
+        break;
+      case AttentionBackend::efficient:
+        backend = SdpaBackend::efficient;
+        break;
+      case AttentionBackend::math:
+        backend = SdpaBackend::math;
+        break;
     }
   }
   switch (backend) {
-    case SdpaBackend::flash: torch.note("scaled_dot_product_attention runs flash attention"); return padded_flash(q, k, v);
-    case SdpaBackend::efficient: torch.note("scaled_dot_product_attention runs memory-efficient attention"); return efficient(q, k, v);
-    default: torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices"); return math_attention(q, k, v);
+    case SdpaBackend::flash:
+      torch.note("scaled_dot_product_attention runs flash attention");
+      return padded_flash(q, k, v);
+    case SdpaBackend::efficient:
+      torch.note("scaled_dot_product_attention runs memory-efficient attention");
+      return efficient(q, k, v);
+    default:
+      torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices");
+      return math_attention(q, k, v);
   }
 }
 

@@ -1,7 +1,7 @@
 // Sums. Over rows they stage partial sums in global memory, in buffers whose size depends on the card.
+#include "torch/reduce.h"
 #include "torch/kernel_sizes.h"
 #include "torch/ops.h"
-#include "torch/reduce.h"
 
 namespace whatfits::torch {
 

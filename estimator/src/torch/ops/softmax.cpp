@@ -34,7 +34,8 @@ Tensor softmax(const Tensor& input) {
   if (!x) return {};
   const auto node = make_node<SoftmaxBackward>(torch, {&x});
   if (node) node->input_dtype = x.dtype();
-  Tensor out = torch.empty_strided(OpKind::softmax, x.shape(), like_strides(x.shape(), x->strides), fused_half ? DType::float32 : x.dtype());
+  Tensor out =
+      torch.empty_strided(OpKind::softmax, x.shape(), like_strides(x.shape(), x->strides), fused_half ? DType::float32 : x.dtype());
   torch.recorder.op({.kind = OpKind::softmax}, {x.id()}, {out.id()});
   if (node) node->result.save_output(out);
   if (torch.stopped) return {};

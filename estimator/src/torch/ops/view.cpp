@@ -34,7 +34,8 @@ struct SplitBackward final : Node {
       if (!grads[i]) grads[i] = full(torch, outputs[i].shape, outputs[i].dtype, 0);
     }
     Tensor whole = torch.empty(OpKind::cat, shape, grads[0].dtype());
-    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()}, {whole.id()});
+    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()},
+                      {whole.id()});
     out.push_back(std::move(whole));
   }
 };

@@ -1,0 +1,30 @@
+// The command line, taken apart.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/flags.h"
+
+namespace whatfits::cli {
+
+enum class Command { none, fit, estimate, ledger, timeline, sweep, advise, explain, devices, models, version };
+
+/// What was asked. Options that a command does not have are absent.
+struct Arguments {
+  Command command = Command::none;
+  RequestInput request;
+  bool json = false;
+  bool all = false;                                       ///< ledger --all
+  std::optional<std::string> axis;                        ///< fit
+  std::optional<std::string> at;                          ///< ledger
+  std::optional<std::string> step;                        ///< timeline
+  std::optional<std::string> svg;                         ///< timeline
+  std::optional<std::string> batches, seq_lens, devices;  ///< sweep
+  std::optional<std::string> help;                        ///< text to print instead of running anything
+};
+
+/// Throws Failure with one line if the words make no command.
+Arguments parse_arguments(int count, const char* const* words);
+
+}  // namespace whatfits::cli

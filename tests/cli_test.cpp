@@ -1,0 +1,345 @@
+// The command line from outside: the binary is run, and what it says, writes and returns is looked at.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+const std::string kRun = "--model gpt2-from-scratch --batch 8 --device a40";
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A folder of this process's own, removed at its end.
+const fs::path& scratch() {
+  struct Folder {
+    Folder() : path(fs::temp_directory_path() / ("whatfits-cli-test-" + std::to_string(::getpid()))) { fs::create_directories(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() {
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
+    fs::path path;
+  };
+  static const Folder folder;
+  return folder.path;
+}
+
+fs::path written(const std::string& name, const std::string& text) {
+  std::ofstream(scratch() / name, std::ios::binary) << text;
+  return scratch() / name;
+}
+
+struct Result {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+// `words` as a shell would read them, `before` goes ahead of the program's name (variables).
+Result whatfits(const std::string& words, const std::string& input = "", const std::string& before = "") {
+  const fs::path in = written("in", input);
+  const fs::path out = scratch() / "out";
+  const fs::path err = scratch() / "err";
+  const std::string command = "cd '" + scratch().string() + "' && " + before + " '" WHATFITS_BINARY "' " + words;
+  const std::string redirected = "{ " + command + "\n} <'" + in.string() + "' >'" + out.string() + "' 2>'" + err.string() + "'";
+  const int raw = std::system(redirected.c_str());
+  return {WIFEXITED(raw) ? WEXITSTATUS(raw) : -1, text_of(out), text_of(err)};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Wrong input: status 2, this line, nothing on standard output.
+void refused(const std::string& words, const std::string& line, const std::string& input = "") {
+  INFO(words);
+  const Result result = whatfits(words, input);
+  CHECK(result.status == 2);
+  CHECK(result.out.empty());
+  CHECK(result.err == "whatfits: " + line + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("fit answers the question of the measured article", "[cli][golden]") {
+  const Result result = whatfits("fit --model gpt2-from-scratch --seq-len 1024 --device a40");
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  CHECK(first_line(result.out) == "Largest batch: 20 (sequences of 1,024 tokens) on NVIDIA A40");
+  CHECK(has(result.out, "allocated  40,375.3 MiB"));
+  CHECK(has(result.out, "reserved   44,948.0 MiB"));
+  CHECK(has(result.out, "free       45,440.0 MiB"));
+  CHECK(has(result.out, "step 2, backward, log_softmax_backward, which asks for 3.83 GiB"));
+  CHECK(has(result.out, "Batch 21 runs out of memory in step 2, backward, log_softmax_backward"));
+  CHECK(has(result.out, "It asks for 4.03 GiB"));
+  CHECK(has(result.out, "Bound by reserved"));
+  CHECK(has(result.out, "from step 2 on every step repeats the one before"));
+  CHECK(has(result.out, "whatfits advise --model gpt2-from-scratch --seq-len 1024 --device a40 --batch 21"));
+  CHECK_FALSE(has(result.out, "\x1b"));
+}
+
+TEST_CASE("fit as JSON", "[cli]") {
+  const Result result = whatfits("fit --model gpt2-from-scratch --seq-len 1024 --device a40 --json");
+  CHECK(result.status == 0);
+  const json answer = json::parse(result.out);
+  CHECK(answer.at("largest_batch") == 20);
+  CHECK(answer.at("first_failure").at("step") == 2);
+  CHECK(answer.at("first_failure").at("op") == "log_softmax_backward");
+  CHECK(answer.at("bound_by") == "reserved");
+}
+
+TEST_CASE("exit status says whether it fits", "[cli]") {
+  CHECK(whatfits("estimate " + kRun).status == 0);
+  CHECK(whatfits("estimate --model gpt2-from-scratch --batch 21").status == 1);
+  CHECK(whatfits("estimate --model gpt2-from-scratch --batch 21 --json").status == 1);
+  const std::string tiny = R"('{"total_mib":1500,"free_mib":1000,"compute_capability":"8.6","sm_count":84}')";
+  const Result none = whatfits("fit --model gpt2-from-scratch --device " + tiny);
+  CHECK(none.status == 1);
+  CHECK(first_line(none.out) == "Not even one sequence of 1,024 tokens fits on custom device");
+}
+
+TEST_CASE("estimate's JSON is the report, and its request is a request again", "[cli]") {
+  const Result first = whatfits("estimate " + kRun + " --json");
+  REQUIRE(first.status == 0);
+  const json report = json::parse(first.out);
+  CHECK(report.at("verdict") == "fits");
+  std::uint64_t sum = 0;
+  for (const auto& [category, bytes] : report.at("categories").items()) sum += bytes.get<std::uint64_t>();
+  CHECK(sum == report.at("peak").at("allocated"));
+  const Result second = whatfits("estimate - --json", report.at("request").dump());
+  CHECK(second.out == first.out);
+}
+
+TEST_CASE("a request file, standard input and flags are one language", "[cli]") {
+  written("request.json", R"({"model": "gpt2-from-scratch", "batch": 4, "script": {"warmup_matmul": 0}})");
+  const auto request = [](const std::string& words, const std::string& input = "") {
+    const Result result = whatfits("estimate --json " + words, input);
+    INFO(result.err);
+    REQUIRE(result.status == 0);
+    return json::parse(result.out).at("request");
+  };
+  CHECK(request("request.json").at("batch") == 4);
+  CHECK(request("request.json --batch 2").at("batch") == 2);
+  CHECK(request("request.json --batch=2").at("script").at("warmup_matmul") == 0);
+  CHECK(request("- --batch 3", text_of(scratch() / "request.json")).at("batch") == 3);
+  CHECK(request("request.json --script.warmup-matmul 16").at("script").at("warmup_matmul") == 16);
+  CHECK(request("request.json --allocator.expandable-segments true").at("allocator").at("expandable_segments") == true);
+  CHECK(request("request.json --allocator.expandable-segments --batch 2").at("allocator").at("expandable_segments") == true);
+  CHECK(request("--clip-grad-norm request.json").at("clip_grad_norm") == true);
+  CHECK(request("--clip-grad-norm false request.json").at("clip_grad_norm") == false);
+  CHECK(request(R"(request.json --allocator '{"expandable_segments": true}')").at("allocator").at("expandable_segments") == true);
+  written("small.json", R"({"model_type": "gpt2-from-scratch", "n_layer": 2, "n_embd": 128, "n_head": 2})");
+  CHECK(request("--model small.json").at("model").at("n_layer") == 2);
+  written("wrong.json", R"({"model": "gpt2-from-scratch", "batch": 0})");
+  CHECK(request("wrong.json --batch 1").at("batch") == 1);
+}
+
+TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
+  refused("estimate --model gpt2-from-scratch --batch -3", "batch: \"-3\" is not allowed: must be a whole number from 1 to 1048576");
+  refused("estimate --model gpt2-from-scratch --batch many", "batch: \"many\" is not allowed: must be a whole number from 1 to 1048576");
+  refused("estimate --model gpt2-from-scratch --precision fp23",
+          "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16 or amp-fp16; did you mean fp32?");
+  refused("estimate --model gpt2-from-scratch --allocator 5", "allocator: \"5\" is not allowed: must be an object");
+  refused("estimate --model gpt2-from-scratch --steps 99", "steps: \"99\" is not allowed: must be a whole number from 1 to 64");
+  const Result several = whatfits("fit --model gpt2-from-scratch --batch 0 --steps 0");
+  CHECK(several.status == 2);
+  CHECK(has(several.err, "batch: \"0\""));
+  CHECK(has(several.err, "steps: \"0\""));
+  const Result missing = whatfits("fit");
+  CHECK(missing.status == 2);
+  CHECK(has(missing.err, "model: is missing"));
+}
+
+TEST_CASE("words that are no command line", "[cli]") {
+  refused("estimate --modle gpt2", "--modle: is not a flag of whatfits estimate; did you mean --model?");
+  refused("estimate --model gpt2-from-scratch --wibble-wobble",
+          "--wibble-wobble: is not a flag of whatfits estimate; see whatfits estimate --help");
+  refused("estimate --batch", "--batch: needs a value");
+  refused("estimate --batch 1 --batch 2", "--batch: is given more than once");
+  refused("estimate a.json b.json", "estimate: one word too many: \"b.json\"");
+  refused("devices now", "devices: one word too many: \"now\"");
+  const Result command = whatfits("fitt");
+  CHECK(command.status == 2);
+  CHECK(has(command.err, "whatfits: command: \"fitt\" is not allowed: must be one of fit, estimate,"));
+  CHECK(has(command.err, "did you mean fit?"));
+  refused("fit --model gpt2-from-scratch --axis depth", "--axis: \"depth\" is not allowed: must be batch or seq-len");
+  refused("timeline --model gpt2-from-scratch --step 9", "--step: \"9\" is not allowed: must be a whole number from 0 to 3");
+  refused("ledger --model gpt2-from-scratch --at -1", "--at: \"-1\" is not allowed: must be a whole number from 0 to 18446744073709551615");
+  refused("sweep --model gpt2-from-scratch --batches 5..1", "--batches: \"5..1\" is not allowed: the range 5..1 runs backwards");
+  CHECK(has(whatfits("estimate $(printf '\\033[31m')").err, "?[31m"));  // nothing that a terminal would act on
+}
+
+TEST_CASE("files that cannot be read", "[cli]") {
+  refused("estimate missing.json", "missing.json: cannot be read: No such file or directory");
+  refused("estimate .", ".: cannot be read: Is a directory");
+  refused("estimate --model missing.json", "missing.json: cannot be read: No such file or directory");
+  written("broken.json", "{\"model\": ");
+  refused("estimate broken.json", "broken.json: is not valid JSON: it ends too early");
+  written("twice.json", R"({"model": "gpt2-from-scratch", "batch": 1, "batch": 2})");
+  refused("estimate twice.json", "twice.json: batch is given twice");
+  refused("estimate -", "standard input: is empty; it must be a JSON object with at least \"model\"");
+  written("large.json", std::string((1u << 20) + 1, ' '));
+  refused("estimate large.json", "large.json: is larger than 1048576 bytes, the most that is read");
+}
+
+TEST_CASE("output that cannot be written", "[cli]") {
+  if (fs::exists("/dev/full")) {
+    const Result full = whatfits("devices >/dev/full");
+    CHECK(full.status == 2);
+    CHECK(full.err == "whatfits: standard output: cannot be written: No space left on device\n");
+    CHECK(whatfits("timeline " + kRun + " --svg /dev/full").status == 2);
+  }
+  CHECK(whatfits("devices >&-").status == 2);
+  const Result nowhere = whatfits("timeline " + kRun + " --svg no/such/folder.svg");
+  CHECK(nowhere.status == 2);
+  CHECK(nowhere.err == "whatfits: no/such/folder.svg: cannot be written: No such file or directory\n");
+}
+
+TEST_CASE("the picture stands alone and keeps the peak", "[cli]") {
+  const Result result = whatfits("timeline " + kRun + " --svg step.svg");
+  REQUIRE(result.status == 0);
+  CHECK(result.out == "Wrote step.svg\n");
+  const std::string svg = text_of(scratch() / "step.svg");
+  CHECK(svg.size() < 60'000);
+  CHECK(svg.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\"", 0) == 0);
+  CHECK(has(svg, "role=\"img\""));
+  CHECK(has(svg, "<title id=\"t\">Memory of step 3"));
+  CHECK(has(svg, "<desc id=\"d\">"));
+  CHECK(has(svg, "prefers-color-scheme:dark"));
+  CHECK(has(svg, "log_softmax_backward"));
+  CHECK_FALSE(has(svg, "<script"));
+  // Well-formed: every element that opens closes, in order.
+  std::vector<std::string> open;
+  for (std::size_t at = svg.find('<'); at != std::string::npos; at = svg.find('<', at + 1)) {
+    const std::size_t end = svg.find('>', at);
+    REQUIRE(end != std::string::npos);
+    const std::string tag = svg.substr(at + 1, end - at - 1);
+    if (tag.back() == '/') continue;
+    if (tag.front() == '/') {
+      REQUIRE_FALSE(open.empty());
+      CHECK(open.back() == tag.substr(1));
+      open.pop_back();
+    } else {
+      open.push_back(tag.substr(0, tag.find(' ')));
+    }
+  }
+  CHECK(open.empty());
+  for (const auto& entry : fs::directory_iterator(scratch())) CHECK_FALSE(has(entry.path().filename().string(), "step.svg."));
+  CHECK(whatfits("timeline " + kRun + " --svg -").out == svg);
+}
+
+TEST_CASE("the plot in the terminal", "[cli]") {
+  const Result result = whatfits("timeline " + kRun);
+  CHECK(result.status == 0);
+  CHECK(has(result.out, "█"));
+  CHECK(has(result.out, "▼ peak 17,053.9"));
+  CHECK(has(result.out, "forward"));
+  CHECK(has(result.out, "backward"));
+  CHECK_FALSE(has(result.out, "\x1b"));
+  const json data = json::parse(whatfits("timeline " + kRun + " --step 1 --json").out);
+  CHECK(data.at("step") == 1);
+  CHECK(data.at("events").size() > 100);
+}
+
+TEST_CASE("the ledger sums up", "[cli]") {
+  const Result grouped = whatfits("ledger " + kRun);
+  CHECK(grouped.status == 0);
+  CHECK(has(grouped.out, "layers 0..11"));
+  CHECK(has(grouped.out, "B·NH·T²·4"));
+  const Result every = whatfits("ledger " + kRun + " --all");
+  CHECK(std::count(every.out.begin(), every.out.end(), '\n') > 2 * std::count(grouped.out.begin(), grouped.out.end(), '\n'));
+  const json ledger = json::parse(whatfits("ledger " + kRun + " --json").out);
+  std::uint64_t sum = 0;
+  for (const auto& row : ledger.at("ledger")) sum += row.at("bytes").get<std::uint64_t>();
+  CHECK(sum == ledger.at("allocated"));
+  CHECK(json::parse(whatfits("ledger " + kRun + " --at 100 --json").out).at("at").at("event") == 100);
+}
+
+TEST_CASE("sweeps", "[cli]") {
+  const json cells = json::parse(whatfits("sweep --model gpt2-from-scratch --batches 8,20..21 --seq-lens 512,1024 --json").out);
+  REQUIRE(cells.size() == 6);
+  CHECK(cells[0].at("batch") == 8);
+  CHECK(cells[0].at("seq_len") == 512);
+  CHECK(cells[3].at("verdict") == "fits");
+  CHECK(cells[5].at("verdict") == "oom");
+  const Result table = whatfits("sweep --model gpt2-from-scratch --batches 8,20..21");
+  CHECK(table.status == 0);
+  CHECK(has(table.out, "43.89 !"));
+  CHECK(has(table.out, "oom"));
+  const json cards = json::parse(whatfits("sweep --model gpt2-from-scratch --devices a40,t4 --json").out);
+  REQUIRE(cards.size() == 2);
+  CHECK(cards[0].at("largest_batch") == 20);
+  CHECK(cards[1].at("largest_batch") < 20);
+  CHECK(whatfits("sweep --model gpt2-from-scratch --devices a40,t44").status == 2);
+  CHECK(whatfits("sweep --model gpt2-from-scratch --seq-lens 4096").status == 2);
+}
+
+TEST_CASE("advice and explanation", "[cli]") {
+  const Result advice = whatfits("advise --model gpt2-from-scratch --batch 21 --seq-len 512 --device t4");
+  CHECK(advice.status == 0);
+  CHECK(has(advice.out, "--checkpointing full"));
+  const Result account = whatfits("explain " + kRun);
+  CHECK(account.status == 0);
+  CHECK(has(account.out, "L·B·NH·T²"));
+  CHECK(has(account.out, "124,439,808"));
+  CHECK(json::parse(whatfits("explain " + kRun + " --json").out).contains("measured_calculator"));
+}
+
+TEST_CASE("what has a name", "[cli]") {
+  const json devices = json::parse(whatfits("devices --json").out);
+  CHECK(devices.size() > 20);
+  CHECK(has(whatfits("devices").out, "a40"));
+  CHECK(has(whatfits("models").out, "124,439,808"));
+  CHECK(json::parse(whatfits("models --json").out)[0].contains("parameters"));
+  CHECK(whatfits("version").out.rfind("whatfits ", 0) == 0);
+  CHECK(whatfits("--version").out.rfind("whatfits ", 0) == 0);
+}
+
+TEST_CASE("help is there wherever it is looked for", "[cli]") {
+  const Result bare = whatfits("");
+  CHECK(bare.status == 0);
+  CHECK(has(bare.out, "whatfits fit --model gpt2-from-scratch --seq-len 1024 --device a40"));
+  CHECK(has(whatfits("--help").out, "Exit status"));
+  for (const char* command : {"fit", "estimate", "ledger", "timeline", "sweep", "advise", "explain", "devices", "models", "version"}) {
+    INFO(command);
+    const Result help = whatfits(std::string(command) + " --help");
+    CHECK(help.status == 0);
+    CHECK(has(help.out, "Example:\n  whatfits " + std::string(command)));
+    CHECK(has(bare.out, "whatfits " + std::string(command)));
+  }
+}
+
+TEST_CASE("the words that the help offers are accepted", "[cli]") {
+  const std::string help = whatfits("estimate --help").out;
+  for (const std::string flag : {"precision", "attention", "optimizer", "checkpointing", "zero-grad", "engine"}) {
+    std::size_t at = help.find("--" + flag + " WORD");
+    REQUIRE(at != std::string::npos);
+    std::istringstream line(help.substr(at + flag.size() + 7, help.find('[', at) - at - flag.size() - 7));
+    for (std::string word; line >> word;) {
+      if (word.front() == '(' || word.back() == ')') continue;  // "torch (replay)"
+      if (word.back() == ',') word.pop_back();
+      INFO(flag << " " << word);
+      const std::string precision = flag == "precision" ? "" : " --precision bf16";
+      CHECK(whatfits("estimate --model gpt2-from-scratch --steps 1 --" + flag + " " + word + precision).status != 2);
+    }
+  }
+}

@@ -1,0 +1,92 @@
+// Builds dist/: the one-file element, its module form, the core for programs, types and the custom-elements manifest.
+// Usage: node build.mjs [--wasm FILE]; the module is otherwise WHATFITS_WASM, or build/wasm/whatfits.wasm of the repository.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import * as esbuild from 'esbuild';
+import { manifest } from './manifest.mjs';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const flag = process.argv.indexOf('--wasm');
+const wasmFile = resolve(here, flag > 0 ? process.argv[flag + 1] : (process.env.WHATFITS_WASM ?? '../build/wasm/whatfits.wasm'));
+const dist = resolve(here, 'dist');
+/** Bytes of the one-file element, gzip -9. Over the first it warns, over the second the build fails. */
+const WISH = 120_000;
+const LIMIT = 200_000;
+
+let wasm;
+try {
+  wasm = readFileSync(wasmFile);
+} catch {
+  console.error(`build: no WebAssembly module at ${wasmFile}; build it first (tools/setup-wasm, cmake --preset wasm, cmake --build build/wasm)`);
+  process.exit(1);
+}
+
+// Compressed before it becomes base64: text of compressed bytes shrinks to their size again on the way, text of plain bytes to
+// four thirds of it.
+const packed = gzipSync(wasm, { level: 9, memLevel: 9 }).toString('base64');
+const inlineWasm = {
+  name: 'inline-wasm',
+  setup(build) {
+    build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(packed)}`, loader: 'js' }));
+  },
+};
+
+/** Lit's templates and style sheets hold white space for people; the page needs none. */
+const squeeze = {
+  name: 'squeeze',
+  setup(build) {
+    build.onLoad({ filter: /src\/(parts|style)\/.*\.ts$|what-fits\.ts$/ }, ({ path }) => {
+      let text = readFileSync(path, 'utf8');
+      text = text.replace(/(css`)([^`]*)(`)/g, (_, open, body, close) => open + body.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\s+/g, ' ').replace(/\s*([{};,>])\s*/g, '$1') + close);
+      return { contents: text, loader: 'ts' };
+    });
+  },
+};
+
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  target: ['es2022', 'chrome111', 'firefox115', 'safari16.4'],
+  charset: 'utf8',
+  legalComments: 'none',
+  logLevel: 'warning',
+  plugins: [inlineWasm, squeeze],
+  define: { 'process.env.NODE_ENV': '"production"' },
+  banner: { js: '/*! what-fits, MIT. Contains lit, BSD-3-Clause. */' },
+};
+
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist, { recursive: true });
+await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.js', format: 'iife', define: { ...common.define, 'import.meta.url': 'undefined' } });
+await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm' });
+await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'dist/core.js', format: 'esm', plugins: [] });
+copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
+// For programs that want one file too: import text from 'what-fits/core/embedded', then loadCore(text).
+writeFileSync(resolve(dist, 'embedded.js'), `export default ${JSON.stringify(packed)};\n`);
+writeFileSync(resolve(dist, 'embedded.d.ts'), '/** The module, gzipped, in base64. */\ndeclare const module: string;\nexport default module;\n');
+execFileSync(process.execPath, [resolve(here, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.types.json'], { cwd: here, stdio: 'inherit' });
+copyFileSync(resolve(here, 'types/what-fits.d.ts'), resolve(dist, 'types/what-fits.d.ts'));
+writeFileSync(resolve(dist, 'custom-elements.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
+
+const kb = (bytes) => `${(bytes / 1000).toFixed(1).padStart(7)} KB`;
+console.log(`${''.padEnd(16)}${'raw'.padStart(10)}${'gzip'.padStart(10)}${'brotli'.padStart(10)}`);
+for (const name of ['what-fits.js', 'what-fits.mjs', 'core.js', 'whatfits.wasm']) {
+  const bytes = readFileSync(resolve(dist, name));
+  console.log(`${name.padEnd(16)}${kb(statSync(resolve(dist, name)).size)}${kb(gzipSync(bytes, { level: 9 }).length)}${kb(brotliCompressSync(bytes).length)}`);
+}
+const one = readFileSync(resolve(dist, 'what-fits.js'));
+const integrity = `sha384-${createHash('sha384').update(one).digest('base64')}`;
+writeFileSync(resolve(dist, 'what-fits.js.sri'), `${integrity}\n`);
+console.log(`integrity of what-fits.js: ${integrity}`);
+const size = gzipSync(one, { level: 9 }).length;
+if (size > LIMIT) {
+  console.error(`build: what-fits.js has ${size} bytes gzipped, over the limit of ${LIMIT}`);
+  process.exit(1);
+}
+if (size > WISH) console.warn(`build: what-fits.js has ${size} bytes gzipped; ${WISH} are wished for`);

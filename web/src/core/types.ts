@@ -1,0 +1,296 @@
+// The core's language: requests and answers as the contract (README.md) has them, and typed arrays where a picture is drawn.
+// All sizes are bytes, as doubles: exact to 2^53.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** A request: keys of the contract (snake_case), every one optional but `model`. */
+export type Request = { [key: string]: Json };
+
+/** Something wrong with a request. */
+export interface Problem {
+  /** Dotted path, "device.total_mib"; "request" for the whole text. */
+  key: string;
+  /** What was given, as text, cut to a line; empty for a statement. */
+  value: string;
+  /** What is allowed: "must be a whole number from 1 to 1048576". */
+  message: string;
+  kind: 'not-allowed' | 'unsupported' | 'statement';
+  /** The whole as one line for a person. */
+  line: string;
+}
+
+export interface Counters {
+  /** torch.cuda.memory_allocated() */
+  allocated: number;
+  /** torch.cuda.memory_reserved() */
+  reserved: number;
+}
+
+export type Phase = 'warmup' | 'model' | 'optimizer' | 'forward' | 'backward' | 'clip' | 'optimizer_step' | 'zero_grad';
+
+export type Category =
+  | 'parameters'
+  | 'gradients'
+  | 'optimizer_state'
+  | 'buffers'
+  | 'workspaces'
+  | 'activations'
+  | 'attention'
+  | 'logits'
+  | 'temporaries'
+  | 'inputs'
+  | 'rounding';
+
+export type Categories = Record<Category, number>;
+
+/** A place in the run. */
+export interface Moment {
+  /** From 1; 0 before the first. */
+  step: number;
+  phase: Phase;
+  layer: number | null;
+  op: string;
+  /** Allocations and frees before it, from the start of the program. */
+  event: number;
+  /** By the allocation that happens there. */
+  requested: number;
+}
+
+/** `requested` is the segment that was refused, `tensor` what was asked for. */
+export interface OutOfMemory extends Moment, Counters {
+  tensor: number;
+  free: number;
+  cached_free: number;
+  largest_piece: number;
+  peak: Counters;
+  message: string;
+}
+
+export interface LedgerRow {
+  category: Category;
+  label: string;
+  layer: number | null;
+  op: string;
+  shape: number[];
+  dtype: string;
+  /** Tensors alike that the row stands for. */
+  count: number;
+  /** Of all of them. */
+  bytes: number;
+  /** Of one, in B, T, C, NH, V and P; may be empty. */
+  formula: string;
+}
+
+/** Everything alive at one moment; the rows sum to `allocated`. */
+export interface Ledger extends Counters {
+  at: Moment;
+  categories: Categories;
+  ledger: LedgerRow[];
+}
+
+export type StepReading = 'before' | 'after_forward' | 'after_backward' | 'after_optimizer_step' | 'after_zero_grad' | 'peak';
+
+export interface Report {
+  schema_version: 1;
+  request: Request;
+  verdict: 'fits' | 'oom';
+  parameters: number;
+  program_hash: string;
+  trace_hash: string;
+  after_warmup: Counters | null;
+  after_model: Counters | null;
+  after_optimizer: Counters | null;
+  /** Readings after a failure are absent. */
+  steps: Partial<Record<StepReading, Counters>>[];
+  peak: Counters & { device: number; at: Moment };
+  steady_peak: Counters | null;
+  oom: OutOfMemory | null;
+  alloc_retries: number;
+  settled: { step: number; period: number } | null;
+  ledger: LedgerRow[];
+  categories: Categories;
+  accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; error_band: number | null };
+  assumptions: string[];
+}
+
+/** The report of the largest value (absent when not even 1 fits) and what the search found. */
+export interface Fit extends Partial<Report> {
+  axis: 'batch' | 'seq-len';
+  largest_batch?: number;
+  largest_seq_len?: number;
+  /** The largest that may be asked fits: nothing was seen to fail. */
+  capped: boolean;
+  first_failure_at: number | null;
+  first_failure: OutOfMemory | null;
+  bound_by: 'allocated' | 'reserved' | null;
+  replays: number;
+}
+
+export interface Advice {
+  /** Of the request. */
+  key: string;
+  value: Json;
+  title: string;
+  cost: string;
+  /** Bytes of `reserved` at the peak, on a card without limit; negative if it takes more. */
+  saves: number;
+  saves_allocated: number;
+  /** The changed request, at its own batch. */
+  fits: boolean;
+  largest_batch: number;
+  /** The whole changed request, to apply. From a job only. */
+  request?: Request;
+}
+
+export interface Advices {
+  /** Peak of the request as it is, on a card without limit. */
+  needs: Counters;
+  fits: boolean;
+  largest_batch: number;
+  /** Most saving first. */
+  advice: Advice[];
+  /** Changes tried so far, and all of them. From a job only. */
+  tried?: number;
+  of?: number;
+}
+
+export interface ClosedLine {
+  label: string;
+  category: Category;
+  formula: string;
+  bytes: number;
+}
+
+export interface Explanation {
+  general_account: {
+    parameters: number;
+    parameters_formula: string;
+    lines: ClosedLine[];
+    state: number;
+    activations: number;
+    total: number;
+    notes: string[];
+  };
+  measured_calculator: {
+    parameters: number;
+    lines: ClosedLine[];
+    allocated: number;
+    reserved: number;
+    batch_by_allocated: number;
+    batch_by_reserved: number;
+    notes: string[];
+  };
+  replay: Report;
+}
+
+export interface SweepCell extends Counters {
+  batch: number;
+  seq_len: number;
+  fits: boolean;
+  /** 0 if it fits or only did not settle. */
+  failed_step: number;
+}
+
+/** Cells done so far, batch-major; arrays of one length. */
+export interface SweepCells {
+  count: number;
+  batch: Float64Array;
+  seq_len: Float64Array;
+  allocated: Float64Array;
+  reserved: Float64Array;
+  failed_step: Float64Array;
+  /** 1 or 0. */
+  fits: Uint8Array;
+}
+
+/** One allocation or free of a step; counters are those after it. */
+export interface TimelineRow extends Counters {
+  event: number;
+  alloc: boolean;
+  bytes: number;
+  phase: Phase;
+  layer: number | null;
+  op: string;
+  label: string;
+}
+
+/** A stretch of rows [begin, end) of one phase. */
+export interface Stretch {
+  phase: Phase;
+  begin: number;
+  end: number;
+}
+
+/** One value per pixel column; a column shows the moment of its highest `allocated`, so no peak is lost. */
+export interface Columns {
+  /** Columns: the width asked for, or 0 when there is nothing to show. */
+  width: number;
+  /** By column: index of the row shown. */
+  row: Uint32Array;
+  /** There. */
+  allocated: Float64Array;
+  /** The highest in the column. */
+  reserved: Float64Array;
+  /** `categories[c * width + x]`, c as in Timeline.categories; they sum to `allocated`. */
+  categories: Float64Array;
+}
+
+export interface PoolBlock {
+  address: number;
+  size: number;
+  allocated: boolean;
+  /** By the tensor in it; 0 in a free block. */
+  requested: number;
+  category: Category;
+  /** Empty in a free block, as `op` is. */
+  label: string;
+  layer: number | null;
+  op: string;
+}
+
+export interface PoolSegment {
+  address: number;
+  size: number;
+  /** Of the pool for requests up to 1 MiB. */
+  small: boolean;
+  /** In address order; they cover the segment. */
+  blocks: PoolBlock[];
+}
+
+/** What the caching allocator holds at one moment. `oom` if the moment is the run's end and it failed. */
+export interface Pool extends Counters {
+  at: Moment;
+  oom: OutOfMemory | null;
+  segments: PoolSegment[];
+}
+
+export interface DevicePreset {
+  id: string;
+  alias: string | null;
+  vendor: string;
+  name: string;
+  total_mib: number;
+  free_mib: number;
+  compute_capability: string | null;
+  sm_count: number | null;
+  total_assumed: boolean;
+  free_assumed: boolean;
+  /** What a run may take on a machine without a fixed limit, bytes, ascending; empty on cards. */
+  budgets: number[];
+  /** Why `engine: torch` cannot use it, in words; empty if it can. */
+  missing: string;
+}
+
+export interface ModelPreset {
+  id: string;
+  parameters: number;
+  /** As a request's `model` object. */
+  config: { [key: string]: Json };
+}
+
+export interface Presets {
+  devices: DevicePreset[];
+  models: ModelPreset[];
+  /** Ids that the catalogue has and this version does not replay yet. */
+  models_to_come: string[];
+}

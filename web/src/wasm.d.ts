@@ -1,0 +1,5 @@
+// The build gives the module's bytes gzipped, as base64 text.
+declare module 'whatfits.wasm' {
+  const base64: string;
+  export default base64;
+}
