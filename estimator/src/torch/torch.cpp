@@ -52,7 +52,7 @@ void Torch::need_blas_workspace() {
   Tensor& workspace = workspaces_[static_cast<int>(thread)];
   if (workspace) return;
   // PyTorch 2.6, parseChosenWorkspaceSize: ":4096:2:16:8" is 2 * 4096 KiB + 8 * 16 KiB, ":4096:8" on compute capability 9.0.
-  const Bytes bytes = device.compute_capability == 90 ? 8 * 4096 * KiB : (2 * 4096 + 8 * 16) * KiB;
+  const Bytes bytes = device.compute_capability == 90 ? Bytes{8} * 4096 * KiB : Bytes{2 * 4096 + 8 * 16} * KiB;
   workspace = scratch(OpKind::mm, bytes);
   workspace.named(thread == Thread::main ? "cuBLAS workspace" : "cuBLAS workspace of the backward thread", Category::workspaces);
 }

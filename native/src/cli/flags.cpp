@@ -19,6 +19,7 @@ using nlohmann::json;
 // therefore checked as a request first; whatever that says of single keys is said again, and better, once flags are merged in.
 json parsed_json(const std::string& text, const std::string& name) {
   std::vector<std::string> lines;
+  lines.reserve(parsed.problems.size());
   for (const Problem& problem : parse_request(text).problems) {
     const bool about_text = problem.key == "request";
     const bool twice = problem.kind == Problem::Kind::statement && problem.message == "is given twice";

@@ -81,6 +81,7 @@ std::string grid_table(const std::vector<SweepCell>& cells, const std::vector<st
 int grids(const Arguments& arguments, Session& session, const std::vector<Card>& cards, const std::vector<std::int64_t>& batches,
           const std::vector<std::int64_t>& seq_lens) {
   std::vector<Config> configs;
+  configs.reserve(cards.size());
   for (const Card& card : cards) configs.push_back(checked_grid(card.request, batches, seq_lens));
   const std::size_t each = batches.size() * seq_lens.size();
   if (each * cards.size() > kMostCells) {
@@ -136,6 +137,7 @@ int grids(const Arguments& arguments, Session& session, const std::vector<Card>&
 int largest_batches(const Arguments& arguments, Session& session, const std::vector<Card>& cards,
                     const std::vector<std::int64_t>& seq_lens) {
   std::vector<Config> configs;
+  configs.reserve(cards.size());
   for (const Card& card : cards) configs.push_back(checked_grid(card.request, {1}, seq_lens));
   std::vector<std::vector<Fit>> answers;
   {

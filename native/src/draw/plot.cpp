@@ -1,6 +1,7 @@
 #include "draw/plot.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "draw/series.h"
@@ -50,7 +51,7 @@ class Canvas {
   std::string cell(std::size_t line, std::size_t column) const {
     const PlotColumn& shown = series_.columns[column];
     const double filled = share(shown.allocated, top_) * static_cast<double>(height_) - static_cast<double>(height_ - 1 - line);
-    const int eighths = std::clamp(static_cast<int>(filled * 8 + 0.5), 0, 8);
+    const int eighths = std::clamp(static_cast<int>(std::lround(filled * 8)), 0, 8);
     if (eighths > 0) return kEighths[eighths];
     if (line == line_of(shown.reserved)) return "─";
     if (free_ <= top_ && line == line_of(free_)) return "·";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "draw/series.h"
 #include "text/units.h"
@@ -116,7 +117,7 @@ class Picture {
   const TimelineRow& peak() const { return timeline_.rows[series_.peak_row]; }
   // A card far larger than the run would press the picture flat; the limit is then only told.
   bool near_limit() const { return free_ <= std::max(series_.highest_reserved, peak().counters.allocated) / 2 * 3; }
-  int tenths(Bytes bytes) const { return static_cast<int>(static_cast<double>(bytes) / static_cast<double>(top_) * kTenths + 0.5); }
+  int tenths(Bytes bytes) const { return static_cast<int>(std::lround(static_cast<double>(bytes) / static_cast<double>(top_) * kTenths)); }
   int y_of(Bytes bytes) const { return kBottom - (tenths(bytes) + 5) / 10; }
 
   std::string description() const {
