@@ -19,7 +19,6 @@ using nlohmann::json;
 // therefore checked as a request first; whatever that says of single keys is said again, and better, once flags are merged in.
 json parsed_json(const std::string& text, const std::string& name) {
   std::vector<std::string> lines;
-  lines.reserve(parsed.problems.size());
   for (const Problem& problem : parse_request(text).problems) {
     const bool about_text = problem.key == "request";
     const bool twice = problem.kind == Problem::Kind::statement && problem.message == "is given twice";
@@ -158,6 +157,7 @@ Config checked(const json& request) {
   const ParsedRequest parsed = parse_request(request);
   if (parsed.problems.empty()) return parsed.config;
   std::vector<std::string> lines;
+  lines.reserve(parsed.problems.size());
   for (const Problem& problem : parsed.problems) lines.push_back(to_line(problem));
   throw Failure(lines);
 }
