@@ -51,7 +51,7 @@ Program record_operator(const std::vector<Shape>& shapes, const Forward& forward
 using Values = std::vector<std::vector<double>>;
 
 struct Evaluation {
-  double sum = 0;    ///< of the results
+  double sum = 0;  ///< of the results
   Values leaves;
   Values gradients;  ///< by leaf
 };
@@ -90,7 +90,7 @@ void check(const char* what, const std::vector<Shape>& shapes, const Forward& fo
   for (std::size_t leaf = 0; leaf < shapes.size(); ++leaf) {
     REQUIRE(at.gradients[leaf].size() == at.leaves[leaf].size());
     const std::size_t n = at.leaves[leaf].size();
-    for (std::size_t i = 0; i < n; i += n > 12 ? n / 11 : 1) {
+    for (std::size_t i = 0; i<n; i += n> 12 ? n / 11 : 1) {
       INFO("leaf " << leaf << " element " << i);
       Values moved = at.leaves;
       moved[leaf][i] += h;
@@ -117,7 +117,8 @@ TEST_CASE("elementwise gradients", "[gradients]") {
     const Tensor zeros = torch::full(torch, {d(4), d(4)}, DType::float32, 0);
     return torch::masked_fill(x[0], torch::eq(zeros, 0), 0.3);
   });
-  check("scale by a tensor", {{d(6)}}, [](Torch& torch, Leaves x) { return torch::mul(x[0], torch::full(torch, {}, DType::float32, 2.5)); });
+  check("scale by a tensor", {{d(6)}},
+        [](Torch& torch, Leaves x) { return torch::mul(x[0], torch::full(torch, {}, DType::float32, 2.5)); });
   check("used twice", {{d(6)}}, [](Torch&, Leaves x) { return torch::add(torch::add(x[0], x[0]), torch::gelu(x[0])); });
 }
 

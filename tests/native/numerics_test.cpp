@@ -18,7 +18,9 @@ class NumericsBatches final : public Batches {
   explicit NumericsBatches(std::int64_t vocab) : vocab_(vocab) {}
   void fill(std::span<std::int64_t> ids, std::int64_t sequences, std::uint64_t /*index*/) override {
     const auto row = static_cast<std::int64_t>(ids.size()) / sequences;
-    const auto token = [&](std::int64_t b, std::int64_t t) { return static_cast<std::uint32_t>((131 * b + 17 * t + 7 * (t * t % 13)) % vocab_); };
+    const auto token = [&](std::int64_t b, std::int64_t t) {
+      return static_cast<std::uint32_t>((131 * b + 17 * t + 7 * (t * t % 13)) % vocab_);
+    };
     for (std::int64_t b = 0; b < sequences; ++b) {
       for (std::int64_t t = 0; t < row; ++t) ids[static_cast<std::size_t>(b * row + t)] = token_pair(token(b, t), token(b, t + 1));
     }

@@ -10,9 +10,11 @@
 namespace whatfits::native::test {
 
 Config tiny(const std::string& changes) {
-  nlohmann::json request = {{"model", {{"model_type", "gpt2-from-scratch"}, {"n_layer", 2}, {"n_embd", 48}, {"n_head", 3},
-                                       {"vocab_size", 211}, {"n_positions", 24}}},
-                            {"batch", 3}, {"seq_len", 24}};
+  nlohmann::json request = {
+      {"model",
+       {{"model_type", "gpt2-from-scratch"}, {"n_layer", 2}, {"n_embd", 48}, {"n_head", 3}, {"vocab_size", 211}, {"n_positions", 24}}},
+      {"batch", 3},
+      {"seq_len", 24}};
   request.merge_patch(nlohmann::json::parse(changes));
   const ParsedRequest parsed = parse_request(request);
   if (!parsed.problems.empty()) throw std::runtime_error(to_line(parsed.problems[0]));

@@ -28,15 +28,33 @@ std::vector<bool> Replay::alive() const {
 void Replay::read(Reading reading) {
   const Counters counters{allocator_.allocated(), allocator_.reserved()};
   switch (reading) {
-    case Reading::after_warmup: trace_.after_warmup = counters; break;
-    case Reading::after_model: trace_.after_model = counters; break;
-    case Reading::after_optimizer: trace_.after_optimizer = counters; break;
-    case Reading::before: now_->before = counters; break;
-    case Reading::after_forward: now_->after_forward = counters; break;
-    case Reading::after_backward: now_->after_backward = counters; break;
-    case Reading::after_optimizer_step: now_->after_optimizer_step = counters; break;
-    case Reading::after_zero_grad: now_->after_zero_grad = counters; break;
-    case Reading::end_of_step: now_->peak = Counters{allocator_.peak_allocated(), allocator_.peak_reserved()}; break;
+    case Reading::after_warmup:
+      trace_.after_warmup = counters;
+      break;
+    case Reading::after_model:
+      trace_.after_model = counters;
+      break;
+    case Reading::after_optimizer:
+      trace_.after_optimizer = counters;
+      break;
+    case Reading::before:
+      now_->before = counters;
+      break;
+    case Reading::after_forward:
+      now_->after_forward = counters;
+      break;
+    case Reading::after_backward:
+      now_->after_backward = counters;
+      break;
+    case Reading::after_optimizer_step:
+      now_->after_optimizer_step = counters;
+      break;
+    case Reading::after_zero_grad:
+      now_->after_zero_grad = counters;
+      break;
+    case Reading::end_of_step:
+      now_->peak = Counters{allocator_.peak_allocated(), allocator_.peak_reserved()};
+      break;
   }
 }
 
@@ -102,11 +120,17 @@ bool Replay::run_events(std::size_t begin, std::size_t end, const Observer* obse
           if (machine_) machine_->reading(static_cast<Reading>(e.index));
         }
         continue;
-      case EventKind::phase: phase_ = static_cast<Phase>(e.index); continue;
-      case EventKind::layer: layer_ = static_cast<std::int16_t>(e.index); continue;
+      case EventKind::phase:
+        phase_ = static_cast<Phase>(e.index);
+        continue;
+      case EventKind::layer:
+        layer_ = static_cast<std::int16_t>(e.index);
+        continue;
     }
     if constexpr (kWatched) {
-      if (observer && !(*observer)({e.kind == EventKind::alloc, e.index, step_, phase_, layer_, event_, {allocator_.allocated(), allocator_.reserved()}}))
+      if (observer &&
+          !(*observer)(
+              {e.kind == EventKind::alloc, e.index, step_, phase_, layer_, event_, {allocator_.allocated(), allocator_.reserved()}}))
         return false;
     }
     ++event_;
@@ -159,8 +183,7 @@ bool Replay::step(const Observer* observer) {
   step_peak_ = allocator_.allocated();
   step_peak_at_ = {step_, phase_, layer_, OpKind::none, event_, 0};
   const bool first = step_ == 1;
-  const bool done =
-      part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size(), observer);
+  const bool done = part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size(), observer);
   trace_.retries = allocator_.retries();
   if (!done) return false;
   if (!first) {

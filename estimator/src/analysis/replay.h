@@ -17,8 +17,8 @@ namespace whatfits {
 inline constexpr int kMaxSteps = 64;
 
 struct ReplayOptions {
-  int steps = 3;                      ///< at most
-  bool until_settled = false;         ///< stop as soon as the allocator's state has recurred
+  int steps = 3;               ///< at most
+  bool until_settled = false;  ///< stop as soon as the allocator's state has recurred
 };
 
 /// What an observer is shown of each allocation and free, after it happened.
@@ -85,17 +85,17 @@ class Replay {
 
   const Program& program_;
   const Device& device_;
-  VirtualSource card_;                ///< where there is no other source
+  VirtualSource card_;  ///< where there is no other source
   Machine* machine_ = nullptr;
   CachingAllocator allocator_;
-  std::vector<BlockId> blocks_;       ///< by storage; no_block when not alive
+  std::vector<BlockId> blocks_;  ///< by storage; no_block when not alive
   Trace trace_;
-  StepCounters* now_ = nullptr;       ///< of the step at work
+  StepCounters* now_ = nullptr;  ///< of the step at work
   int step_ = 0;
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
   std::uint64_t event_ = 0;
-  Bytes step_peak_ = 0;               ///< highest `allocated` since the step began
+  Bytes step_peak_ = 0;  ///< highest `allocated` since the step began
   Moment step_peak_at_;
   std::vector<std::vector<std::uint64_t>> states_;  ///< at the end of each step so far
 };

@@ -25,11 +25,16 @@ OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<T
 
 void OptimizerState::step() {
   switch (kind_) {
-    case Optimizer::adamw: return adamw_foreach();
-    case Optimizer::adamw_fused: return adamw_fused();
-    case Optimizer::adamw_for_loop: return adamw_for_loop();
-    case Optimizer::sgd: return sgd(false);
-    case Optimizer::sgd_momentum: return sgd(true);
+    case Optimizer::adamw:
+      return adamw_foreach();
+    case Optimizer::adamw_fused:
+      return adamw_fused();
+    case Optimizer::adamw_for_loop:
+      return adamw_for_loop();
+    case Optimizer::sgd:
+      return sgd(false);
+    case Optimizer::sgd_momentum:
+      return sgd(true);
   }
 }
 
@@ -134,8 +139,8 @@ void clip_grad_norm(Torch& torch, const std::vector<Tensor>& parameters) {
         const std::int64_t n = (p->grad.elements() + 65535) / 65536;
         if (n > chunks) chunks = n;
       }
-      const Tensor partial =
-          torch.scratch(op, static_cast<Bytes>(chunks) * parameters.size() * size_of(DType::float32)).named("partial norms of the gradients");
+      const Tensor partial = torch.scratch(op, static_cast<Bytes>(chunks) * parameters.size() * size_of(DType::float32))
+                                 .named("partial norms of the gradients");
       for (const Tensor& p : parameters) {
         norms.push_back(torch.empty(op, {}, p->grad.dtype()));
         norms.back().named("norm of a gradient");

@@ -26,8 +26,8 @@ CpuKernels::CpuKernels() : run_(baseline::run), level_("baseline") {
 #if defined(WHATFITS_ISA_LEVELS)
   __builtin_cpu_init();
   const bool three = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  const bool four = three && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool four = three && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (three) {
     run_ = v3::run;
     level_ = "x86-64-v3";

@@ -21,7 +21,8 @@ std::uint64_t below(std::uint64_t bits, std::uint64_t n) { return (bits >> 32) *
 
 void RandomBatches::fill(std::span<std::int64_t> ids, std::int64_t /*sequences*/, std::uint64_t index) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto token = static_cast<std::uint32_t>(below(random_bits(seed_ ^ 0xDA7A, index * ids.size() + i), static_cast<std::uint64_t>(vocab_)));
+    const auto token =
+        static_cast<std::uint32_t>(below(random_bits(seed_ ^ 0xDA7A, index * ids.size() + i), static_cast<std::uint64_t>(vocab_)));
     ids[i] = token_pair(token, token);
   }
 }
@@ -47,13 +48,15 @@ FileBatches::FileBatches(const std::string& path, std::int64_t vocab, std::int64
     if (header && tokens_.size() != word(2))
       fail(path, "says " + std::to_string(word(2)) + " tokens and has " + std::to_string(tokens_.size()));
   } else {
-    tokens_.assign(reinterpret_cast<const unsigned char*>(bytes.data()), reinterpret_cast<const unsigned char*>(bytes.data()) + bytes.size());
+    tokens_.assign(reinterpret_cast<const unsigned char*>(bytes.data()),
+                   reinterpret_cast<const unsigned char*>(bytes.data()) + bytes.size());
   }
   if (tokens_.size() < static_cast<std::size_t>(row) + 1)
     fail(path, "has " + std::to_string(tokens_.size()) + " tokens; one sequence needs " + std::to_string(row + 1));
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (tokens_[i] >= vocab)
-      fail(path, "token " + std::to_string(tokens_[i]) + " at place " + std::to_string(i) + " is not below vocab_size " + std::to_string(vocab));
+      fail(path,
+           "token " + std::to_string(tokens_[i]) + " at place " + std::to_string(i) + " is not below vocab_size " + std::to_string(vocab));
   }
 }
 

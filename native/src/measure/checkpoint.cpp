@@ -23,12 +23,18 @@ constexpr Bytes kMaxHeader = 100 * MiB;
 
 const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::float32: return "F32";
-    case DType::float64: return "F64";
-    case DType::bfloat16: return "BF16";
-    case DType::float16: return "F16";
-    case DType::int64: return "I64";
-    case DType::boolean: return "BOOL";
+    case DType::float32:
+      return "F32";
+    case DType::float64:
+      return "F64";
+    case DType::bfloat16:
+      return "BF16";
+    case DType::float16:
+      return "F16";
+    case DType::int64:
+      return "I64";
+    case DType::boolean:
+      return "BOOL";
   }
   return "";
 }
@@ -101,7 +107,8 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path) {
   const auto size = static_cast<Bytes>(file.tellg());
   file.seekg(0);
   std::uint64_t length = 0;
-  if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length)) fail(path, "is too short for a safetensors file");
+  if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
+    fail(path, "is too short for a safetensors file");
   if (length > kMaxHeader || length > size - sizeof length) fail(path, "is no safetensors file: its header would be longer than it");
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));

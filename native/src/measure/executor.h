@@ -18,9 +18,9 @@ namespace whatfits::native {
 
 struct ExecutorOptions {
   Hyperparameters hyper{};
-  std::uint64_t seed = 0;             ///< of the parameters
-  bool poison = false;                ///< freed memory is filled with NaN: who reads a dead tensor is found out
-  std::int64_t steps_before = 0;      ///< optimizer steps that a checkpoint's training had taken
+  std::uint64_t seed = 0;                  ///< of the parameters
+  bool poison = false;                     ///< freed memory is filled with NaN: who reads a dead tensor is found out
+  std::int64_t steps_before = 0;           ///< optimizer steps that a checkpoint's training had taken
   std::uint64_t micro_batches_before = 0;  ///< and micro-batches it had seen
 };
 
@@ -77,14 +77,14 @@ class Executor final : public Machine {
   Batches& batches_;
   const ExecutorOptions options_;
   Replay walk_;
-  std::vector<View> operands_;        ///< of the operator at work
+  std::vector<View> operands_;  ///< of the operator at work
   double loss_ = 0;
   double loss_sum_ = 0;
   int losses_ = 0;
   std::uint64_t micro_batches_ = 0;
   std::int64_t optimizer_steps_ = 0;
-  bool overflowed_ = false;           ///< unscale_ found infinities: this step changes no parameter
-  bool updated_ = false;              ///< an optimizer has run in this step
+  bool overflowed_ = false;  ///< unscale_ found infinities: this step changes no parameter
+  bool updated_ = false;     ///< an optimizer has run in this step
   View found_inf_;
 };
 

@@ -39,8 +39,8 @@ void print_result(const RunResult& r, std::ostream& out) {
     for (const StepResult& s : r.steps) best = s.seconds < best ? s.seconds : best;
     out << format("best step %.3f s; its products are %.3f TFLOP, the rest moves %.2f GB", best, r.flops * 1e-12, r.step_bytes * 1e-9);
     if (r.gemm_peak > 0) {
-      out << format("; at this machine's sgemm (%.0f GFLOP/s) and copy (%.1f GB/s) these take %.3f s, %.0f %% of the step", r.gemm_peak * 1e-9,
-                    r.copy_peak * 1e-9, r.flops / r.gemm_peak + r.step_bytes / r.copy_peak,
+      out << format("; at this machine's sgemm (%.0f GFLOP/s) and copy (%.1f GB/s) these take %.3f s, %.0f %% of the step",
+                    r.gemm_peak * 1e-9, r.copy_peak * 1e-9, r.flops / r.gemm_peak + r.step_bytes / r.copy_peak,
                     100 * (r.flops / r.gemm_peak + r.step_bytes / r.copy_peak) / best);
     }
     out << '\n';

@@ -14,9 +14,9 @@ namespace whatfits::native {
 
 struct MeasureOptions {
   std::string on = "cpu";
-  std::int64_t steps = 0;             ///< 0: the request's
-  std::uint64_t seed = 0;             ///< of the parameters and of the order of the data
-  std::string data;                   ///< a text or token file; empty: random tokens that are their own targets
+  std::int64_t steps = 0;  ///< 0: the request's
+  std::uint64_t seed = 0;  ///< of the parameters and of the order of the data
+  std::string data;        ///< a text or token file; empty: random tokens that are their own targets
   Hyperparameters hyper;
   std::string save;                   ///< write a checkpoint here after the last step
   std::string load;                   ///< go on from this checkpoint

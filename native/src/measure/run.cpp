@@ -48,8 +48,8 @@ bool same(const StepCounters& a, const StepCounters& b) {
 }
 
 bool same(const Trace& a, const Trace& b) {
-  return a.after_warmup == b.after_warmup && a.after_model == b.after_model && a.after_optimizer == b.after_optimizer &&
-         a.peak == b.peak && a.retries == b.retries && a.oom.has_value() == b.oom.has_value() && a.steps.size() == b.steps.size() &&
+  return a.after_warmup == b.after_warmup && a.after_model == b.after_model && a.after_optimizer == b.after_optimizer && a.peak == b.peak &&
+         a.retries == b.retries && a.oom.has_value() == b.oom.has_value() && a.steps.size() == b.steps.size() &&
          std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), [](const auto& x, const auto& y) { return same(x, y); });
 }
 
@@ -100,9 +100,7 @@ RunResult run_on_cpu(const Config& config, const MeasureOptions& options, const 
   HostSource source(config.device, config.allocator, true);
   Executor executor(program, config, source, kernels, *batches, executor_options);
   if (checkpoint) {
-    executor.restore = [&](const std::string& name, const View& view) {
-      return checkpoint->restore("optimizer." + name, view, kernels);
-    };
+    executor.restore = [&](const std::string& name, const View& view) { return checkpoint->restore("optimizer." + name, view, kernels); };
   }
   bool going = executor.setup();
   if (going && checkpoint) checkpoint->restore_parameters(executor, kernels);

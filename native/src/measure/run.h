@@ -18,7 +18,7 @@ struct Impossible : std::runtime_error {
 };
 
 struct StepResult {
-  std::int64_t step = 0;              ///< optimizer steps since training began
+  std::int64_t step = 0;  ///< optimizer steps since training began
   double loss = 0;
   double seconds = 0;
   double tokens_per_second = 0;
@@ -27,17 +27,17 @@ struct StepResult {
 struct RunResult {
   Config config;
   std::string program_hash;
-  std::string trace_hash;             ///< of the prediction, over as many steps as ran
+  std::string trace_hash;  ///< of the prediction, over as many steps as ran
   Trace measured;
   Trace predicted;
-  bool equal = false;                 ///< every reading of both
+  bool equal = false;  ///< every reading of both
   std::vector<StepResult> steps;
-  Bytes baseline_rss = 0;             ///< resident before memory was taken
+  Bytes baseline_rss = 0;  ///< resident before memory was taken
   Bytes peak_rss = 0;
   std::string kernels;
-  double flops = 0;                   ///< of the products of one step, as multiplications and additions
-  double step_bytes = 0;              ///< read and written by one step's other operators
-  double gemm_peak = 0;               ///< this machine's, measured after the run; 0 if not measured
+  double flops = 0;       ///< of the products of one step, as multiplications and additions
+  double step_bytes = 0;  ///< read and written by one step's other operators
+  double gemm_peak = 0;   ///< this machine's, measured after the run; 0 if not measured
   double copy_peak = 0;
 };
 

@@ -49,7 +49,8 @@ std::string rows_text(const std::vector<Json>& rows) {
     one.save.clear();
     const RunResult result = run_on_cpu(config, one, [&](const StepResult& step) {
       std::ostringstream line;
-      line << "batch " << config.batch << "  step " << step.step << "  loss " << step.loss << "  " << step.tokens_per_second << " tokens/s\n";
+      line << "batch " << config.batch << "  step " << step.step << "  loss " << step.loss << "  " << step.tokens_per_second
+           << " tokens/s\n";
       const std::string text = line.str();
       if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
     });
@@ -129,8 +130,8 @@ int sweep_command(const Config& config, const MeasureOptions& options, std::ostr
     std::sort(rows.begin(), rows.end(), [](const Json& a, const Json& b) { return a["batch"] < b["batch"]; });
     write_whole("out", options.out + "/sweep.csv", sweep_csv(rows));
     write_whole("out", options.out + "/sweep.svg", sweep_svg(rows, config));
-    err << "batch " << batch << ": " << row["status"].get<std::string>() << (row.contains("why") ? ", " + row["why"].get<std::string>() : "")
-        << std::endl;
+    err << "batch " << batch << ": " << row["status"].get<std::string>()
+        << (row.contains("why") ? ", " + row["why"].get<std::string>() : "") << std::endl;
   }
   out << sweep_csv(rows);
   return 0;

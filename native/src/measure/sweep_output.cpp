@@ -75,23 +75,26 @@ std::string sweep_svg(const std::vector<Json>& rows, const Config& config) {
   svg << "<text x=\"" << kLeft << "\" y=\"18\">peak, MiB</text>\n";
   if (shows_limit) {
     svg << "<line x1=\"" << kLeft << "\" x2=\"" << kLeft + kWidth << "\" y1=\"" << y(limit) << "\" y2=\"" << y(limit)
-        << "\" stroke=\"#b00\" stroke-dasharray=\"6 4\"/><text x=\"" << kLeft + 4 << "\" y=\"" << y(limit) - 5 << "\" fill=\"#b00\">free on the card</text>\n";
+        << "\" stroke=\"#b00\" stroke-dasharray=\"6 4\"/><text x=\"" << kLeft + 4 << "\" y=\"" << y(limit) - 5
+        << "\" fill=\"#b00\">free on the card</text>\n";
   }
   svg << "<polyline fill=\"none\" stroke=\"#888\" stroke-dasharray=\"3 3\" points=\"";
-  for (std::size_t i = 0; i < rows.size(); ++i) svg << x(rows[i]["batch"].get<std::int64_t>()) << ',' << y(in_mib(predicted[i].reserved)) << ' ';
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    svg << x(rows[i]["batch"].get<std::int64_t>()) << ',' << y(in_mib(predicted[i].reserved)) << ' ';
   svg << "\"/>\n";
   for (const Json& row : rows) {
     const auto batch = row["batch"].get<std::int64_t>();
     const std::string status = row["status"].get<std::string>();
     svg << "<text x=\"" << x(batch) << "\" y=\"" << kTop + kHeight + 18 << "\" text-anchor=\"middle\">" << batch << "</text>\n";
     if (!counters_of(row)) {
-      svg << "<text x=\"" << x(batch) << "\" y=\"" << kTop + kHeight - 6 << "\" text-anchor=\"middle\" fill=\"#b00\">" << status << "</text>\n";
+      svg << "<text x=\"" << x(batch) << "\" y=\"" << kTop + kHeight - 6 << "\" text-anchor=\"middle\" fill=\"#b00\">" << status
+          << "</text>\n";
       continue;
     }
     const Counters peak = peak_of(row);
     const char* const fill = status == "done" ? "#1565c0" : "#b00";
-    svg << "<circle r=\"4\" cx=\"" << x(batch) << "\" cy=\"" << y(in_mib(peak.reserved)) << "\" fill=\"" << fill << "\"><title>batch " << batch
-        << ": reserved " << peak.reserved << " bytes, " << status << "</title></circle>\n"
+    svg << "<circle r=\"4\" cx=\"" << x(batch) << "\" cy=\"" << y(in_mib(peak.reserved)) << "\" fill=\"" << fill << "\"><title>batch "
+        << batch << ": reserved " << peak.reserved << " bytes, " << status << "</title></circle>\n"
         << "<circle r=\"4\" cx=\"" << x(batch) << "\" cy=\"" << y(in_mib(peak.allocated)) << "\" fill=\"white\" stroke=\"" << fill
         << "\"><title>batch " << batch << ": allocated " << peak.allocated << " bytes</title></circle>\n";
   }

@@ -16,7 +16,7 @@ namespace {
 struct AttentionBackward : Node {
   using Node::Node;
   Saved query, key, value, logsumexp, output;
-  double scale = 1;                   ///< of the scores
+  double scale = 1;  ///< of the scores
   void release() override {
     key.reset();
     query.reset();
@@ -63,8 +63,8 @@ struct FlashBackward final : AttentionBackward {
     {
       const Tensor softmax_d = torch.scratch(op, sizes.softmax_d).named("flash attention: row sums of gradient times output");
       const Tensor accumulator = torch.scratch(op, sizes.dq_accumulator).named("flash attention: float32 gradient of the query");
-      torch.recorder.op({.kind = op, .scalar = scale}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
-                        {softmax_d.id(), accumulator.id()});
+      torch.recorder.op({.kind = op, .scalar = scale}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()},
+                        {dq.id(), dk.id(), dv.id()}, {softmax_d.id(), accumulator.id()});
     }
     out = {std::move(dq), std::move(dk), std::move(dv)};
   }
@@ -79,8 +79,8 @@ struct EfficientBackward final : AttentionBackward {
     const Tensor v = value.unpack();
     const Tensor lse = logsumexp.unpack();
     const Tensor o = output.unpack();
-    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size,
-                                                         size_of(q.dtype()), false, torch.device.compute_capability);
+    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
+                                                         false, torch.device.compute_capability);
     Tensor dq = empty_heads_inside(torch, op, q.shape(), q.dtype());
     Tensor dk = empty_heads_inside(torch, op, k.shape(), k.dtype());
     Tensor dv = empty_heads_inside(torch, op, v.shape(), v.dtype());
@@ -247,15 +247,27 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                               .head_size = q.size(3).size,
                               .training = q.requires_grad()};
     switch (attention_backend(facts, torch.device.compute_capability)) {
-      case AttentionBackend::flash: backend = SdpaBackend::flash; break;
-      case AttentionBackend::efficient: backend = SdpaBackend::efficient; break;
-      case AttentionBackend::math: backend = SdpaBackend::math; break;
+      case AttentionBackend::flash:
+        backend = SdpaBackend::flash;
+        break;
+      case AttentionBackend::efficient:
+        backend = SdpaBackend::efficient;
+        break;
+      case AttentionBackend::math:
+        backend = SdpaBackend::math;
+        break;
     }
   }
   switch (backend) {
-    case SdpaBackend::flash: torch.note("scaled_dot_product_attention runs flash attention"); return padded_flash(q, k, v);
-    case SdpaBackend::efficient: torch.note("scaled_dot_product_attention runs memory-efficient attention"); return efficient(q, k, v);
-    default: torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices"); return math_attention(q, k, v);
+    case SdpaBackend::flash:
+      torch.note("scaled_dot_product_attention runs flash attention");
+      return padded_flash(q, k, v);
+    case SdpaBackend::efficient:
+      torch.note("scaled_dot_product_attention runs memory-efficient attention");
+      return efficient(q, k, v);
+    default:
+      torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices");
+      return math_attention(q, k, v);
   }
 }
 

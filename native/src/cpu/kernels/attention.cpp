@@ -157,10 +157,17 @@ template <class A>
 bool run_attention(const OpCall& call) {
   switch (call.kind) {
     case OpKind::sdpa_flash:
-    case OpKind::sdpa_efficient: forward<A>(call); return true;
-    case OpKind::sdpa_flash_backward: backward<A>(call, true); return true;
-    case OpKind::sdpa_efficient_backward: backward<A>(call, false); return true;
-    default: return false;
+    case OpKind::sdpa_efficient:
+      forward<A>(call);
+      return true;
+    case OpKind::sdpa_flash_backward:
+      backward<A>(call, true);
+      return true;
+    case OpKind::sdpa_efficient_backward:
+      backward<A>(call, false);
+      return true;
+    default:
+      return false;
   }
 }
 

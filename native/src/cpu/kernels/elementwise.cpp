@@ -92,9 +92,15 @@ bool run_elementwise(const OpCall& call) {
   const auto& in = call.inputs;
   const auto s = static_cast<A>(call.scalar);
   switch (call.kind) {
-    case OpKind::fill: fill<A>(call.outputs[0], s); return true;
-    case OpKind::zero_: fill<A>(call.outputs[0], 0); return true;
-    case OpKind::copy: copy<A>(in[0], call.outputs[0]); return true;
+    case OpKind::fill:
+      fill<A>(call.outputs[0], s);
+      return true;
+    case OpKind::zero_:
+      fill<A>(call.outputs[0], 0);
+      return true;
+    case OpKind::copy:
+      copy<A>(in[0], call.outputs[0]);
+      return true;
     case OpKind::add:
       if (in.size() == 1) {
         map1<A>(call, [s](A x) { return x + s; });
@@ -102,22 +108,48 @@ bool run_elementwise(const OpCall& call) {
         map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x + y; });
       }
       return true;
-    case OpKind::add_: map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x + y; }); return true;
-    case OpKind::mul: map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x * y; }); return true;
-    case OpKind::foreach_mul_: map2<A>(call.outputs[0], call.outputs[0], in[0], [](A x, A y) { return x * y; }); return true;
-    case OpKind::div: map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x / y; }); return true;
-    case OpKind::div_scalar: map1<A>(call, [inverse = static_cast<A>(1 / call.scalar)](A x) { return x * inverse; }); return true;
-    case OpKind::mul_scalar: map1<A>(call, [s](A x) { return x * s; }); return true;
-    case OpKind::eq_scalar: map1<A>(call, [s](A x) { return x == s ? A{1} : A{0}; }); return true;
-    case OpKind::is_neg_inf: map1<A>(call, [](A x) { return x < static_cast<A>(-3.4e38) && x == x + 1 ? A{1} : A{0}; }); return true;
-    case OpKind::reciprocal: map1<A>(call, [](A x) { return 1 / x; }); return true;
-    case OpKind::sqrt: map1<A>(call, [](A x) { return std::sqrt(x); }); return true;
-    case OpKind::clamp: map1<A>(call, [s](A x) { return x > s ? s : x; }); return true;
+    case OpKind::add_:
+      map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x + y; });
+      return true;
+    case OpKind::mul:
+      map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x * y; });
+      return true;
+    case OpKind::foreach_mul_:
+      map2<A>(call.outputs[0], call.outputs[0], in[0], [](A x, A y) { return x * y; });
+      return true;
+    case OpKind::div:
+      map2<A>(call.outputs[0], in[0], in[1], [](A x, A y) { return x / y; });
+      return true;
+    case OpKind::div_scalar:
+      map1<A>(call, [inverse = static_cast<A>(1 / call.scalar)](A x) { return x * inverse; });
+      return true;
+    case OpKind::mul_scalar:
+      map1<A>(call, [s](A x) { return x * s; });
+      return true;
+    case OpKind::eq_scalar:
+      map1<A>(call, [s](A x) { return x == s ? A{1} : A{0}; });
+      return true;
+    case OpKind::is_neg_inf:
+      map1<A>(call, [](A x) { return x < static_cast<A>(-3.4e38) && x == x + 1 ? A{1} : A{0}; });
+      return true;
+    case OpKind::reciprocal:
+      map1<A>(call, [](A x) { return 1 / x; });
+      return true;
+    case OpKind::sqrt:
+      map1<A>(call, [](A x) { return std::sqrt(x); });
+      return true;
+    case OpKind::clamp:
+      map1<A>(call, [s](A x) { return x > s ? s : x; });
+      return true;
     case OpKind::gelu:
       map1<A>(call, [](A x) { return x * (static_cast<A>(0.5) * (1 + error_function(x * kRootHalf<A>))); });
       return true;
-    case OpKind::gelu_backward: gelu_backward<A>(call); return true;
-    case OpKind::masked_fill: map2<A>(call.outputs[0], in[0], in[1], [s](A x, A mask) { return mask != 0 ? s : x; }); return true;
+    case OpKind::gelu_backward:
+      gelu_backward<A>(call);
+      return true;
+    case OpKind::masked_fill:
+      map2<A>(call.outputs[0], in[0], in[1], [s](A x, A mask) { return mask != 0 ? s : x; });
+      return true;
     case OpKind::masked_fill_backward:
       map2<A>(call.outputs[0], in[0], in[1], [](A grad, A mask) { return mask != 0 ? A{0} : grad; });
       return true;
@@ -127,8 +159,12 @@ bool run_elementwise(const OpCall& call) {
         for (std::int64_t i = 0; i < n; ++i) to[i] = from[0][i] != 0 ? from[1][i] : from[2][i];
       });
       return true;
-    case OpKind::tril: tril<A>(call); return true;
-    case OpKind::cat: cat<A>(call); return true;
+    case OpKind::tril:
+      tril<A>(call);
+      return true;
+    case OpKind::cat:
+      cat<A>(call);
+      return true;
     case OpKind::stack: {
       View place = call.outputs[0];
       place.rank = 0;
@@ -136,7 +172,8 @@ bool run_elementwise(const OpCall& call) {
       copy<A>(in[0], place);
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

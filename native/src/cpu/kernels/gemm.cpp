@@ -21,8 +21,8 @@ namespace {
 
 /// Rows of C in parallel, one after the other in memory.
 template <class A>
-void loops(std::int64_t m, std::int64_t n, std::int64_t k, const A* a, std::int64_t a_row, std::int64_t a_col, const A* b, std::int64_t b_row,
-           std::int64_t b_col, A beta, A* c, std::int64_t c_row) {
+void loops(std::int64_t m, std::int64_t n, std::int64_t k, const A* a, std::int64_t a_row, std::int64_t a_col, const A* b,
+           std::int64_t b_row, std::int64_t b_col, A beta, A* c, std::int64_t c_row) {
 #pragma omp parallel for schedule(static) if (m * n * k >= kParallel)
   for (std::int64_t i = 0; i < m; ++i) {
     A* const to = c + i * c_row;

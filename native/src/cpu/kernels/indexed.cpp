@@ -69,9 +69,14 @@ bool run_indexed(const OpCall& call) {
     case OpKind::arange:
       for (std::int64_t i = 0; i < call.outputs[0].elements(); ++i) *element<std::int64_t>(call.outputs[0], i) = i;
       return true;
-    case OpKind::embedding: embedding<A>(call); return true;
-    case OpKind::embedding_backward: embedding_backward<A>(call); return true;
-    default: return false;
+    case OpKind::embedding:
+      embedding<A>(call);
+      return true;
+    case OpKind::embedding_backward:
+      embedding_backward<A>(call);
+      return true;
+    default:
+      return false;
   }
 }
 

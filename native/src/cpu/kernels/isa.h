@@ -57,7 +57,7 @@ bool run_optimizer(const OpCall& call);
 /// C = A B + beta C, of m x k and k x n, with any strides for A and B of which one of each pair is 1. Uses all threads, or the one it
 /// is called on inside a parallel region.
 template <class A>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const A* a, std::int64_t a_row, std::int64_t a_col, const A* b, std::int64_t b_row,
-          std::int64_t b_col, A beta, A* c, std::int64_t c_row);
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const A* a, std::int64_t a_row, std::int64_t a_col, const A* b,
+          std::int64_t b_row, std::int64_t b_col, A beta, A* c, std::int64_t c_row);
 
 }  // namespace whatfits::native::WHATFITS_ISA

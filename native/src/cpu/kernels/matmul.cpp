@@ -73,8 +73,7 @@ void product(const View& a, std::int64_t a_at, const View& b, std::int64_t b_at,
       gemm<A>(rows, cols, k, left.data, left.row, left.col, right.data, right.row, right.col, bias ? A{1} : A{0}, c, c_row);
       if (direct) continue;
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallel)
-      for (std::int64_t row = 0; row < rows; ++row)
-        store<A>(out, c_at + row * out.stride(-2), out.stride(-1), cols, c + row * c_row);
+      for (std::int64_t row = 0; row < rows; ++row) store<A>(out, c_at + row * out.stride(-2), out.stride(-1), cols, c + row * c_row);
     }
   }
 }
@@ -86,8 +85,7 @@ void bmm(const OpCall& call) {
   const View& out = call.outputs[0];
   const std::int64_t batch = out.size(0);
 #pragma omp parallel for schedule(static) if (batch > 1 && out.elements() * a.size(-1) >= kParallel)
-  for (std::int64_t i = 0; i < batch; ++i)
-    product<A>(a, i * a.stride(0), b, i * b.stride(0), out, i * out.stride(0), nullptr);
+  for (std::int64_t i = 0; i < batch; ++i) product<A>(a, i * a.stride(0), b, i * b.stride(0), out, i * out.stride(0), nullptr);
 }
 
 }  // namespace
@@ -95,10 +93,17 @@ void bmm(const OpCall& call) {
 template <class A>
 bool run_matmul(const OpCall& call) {
   switch (call.kind) {
-    case OpKind::mm: product<A>(call.inputs[0], 0, call.inputs[1], 0, call.outputs[0], 0, nullptr); return true;
-    case OpKind::addmm: product<A>(call.inputs[1], 0, call.inputs[2], 0, call.outputs[0], 0, &call.inputs[0]); return true;
-    case OpKind::bmm: bmm<A>(call); return true;
-    default: return false;
+    case OpKind::mm:
+      product<A>(call.inputs[0], 0, call.inputs[1], 0, call.outputs[0], 0, nullptr);
+      return true;
+    case OpKind::addmm:
+      product<A>(call.inputs[1], 0, call.inputs[2], 0, call.outputs[0], 0, &call.inputs[0]);
+      return true;
+    case OpKind::bmm:
+      bmm<A>(call);
+      return true;
+    default:
+      return false;
   }
 }
 

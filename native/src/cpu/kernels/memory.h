@@ -17,11 +17,17 @@ inline float widen(bfloat16 x) { return __builtin_bit_cast(float, static_cast<st
 inline float widen(bool x) { return x ? 1.0F : 0.0F; }
 
 template <class A>
-inline void narrow(A x, float& to) { to = static_cast<float>(x); }
+inline void narrow(A x, float& to) {
+  to = static_cast<float>(x);
+}
 template <class A>
-inline void narrow(A x, double& to) { to = static_cast<double>(x); }
+inline void narrow(A x, double& to) {
+  to = static_cast<double>(x);
+}
 template <class A>
-inline void narrow(A x, float16& to) { to = static_cast<float16>(static_cast<float>(x)); }
+inline void narrow(A x, float16& to) {
+  to = static_cast<float16>(static_cast<float>(x));
+}
 template <class A>
 inline void narrow(A x, bfloat16& to) {  // to nearest even; a NaN stays one
   const auto value = static_cast<float>(x);
@@ -30,18 +36,26 @@ inline void narrow(A x, bfloat16& to) {  // to nearest even; a NaN stays one
   to.bits = static_cast<std::uint16_t>(value != value ? 0x7FC0 : rounded);
 }
 template <class A>
-inline void narrow(A x, bool& to) { to = x != A{0}; }
+inline void narrow(A x, bool& to) {
+  to = x != A{0};
+}
 
 /// Calls `body` with a null pointer of the C++ type of `dtype`.
 template <class Body>
 inline void with_type(DType dtype, Body body) {
   switch (dtype) {
-    case DType::float32: return body(static_cast<float*>(nullptr));
-    case DType::float64: return body(static_cast<double*>(nullptr));
-    case DType::bfloat16: return body(static_cast<bfloat16*>(nullptr));
-    case DType::float16: return body(static_cast<float16*>(nullptr));
-    case DType::boolean: return body(static_cast<bool*>(nullptr));
-    case DType::int64: return;  // token ids are no numbers to compute with
+    case DType::float32:
+      return body(static_cast<float*>(nullptr));
+    case DType::float64:
+      return body(static_cast<double*>(nullptr));
+    case DType::bfloat16:
+      return body(static_cast<bfloat16*>(nullptr));
+    case DType::float16:
+      return body(static_cast<float16*>(nullptr));
+    case DType::boolean:
+      return body(static_cast<bool*>(nullptr));
+    case DType::int64:
+      return;  // token ids are no numbers to compute with
   }
 }
 

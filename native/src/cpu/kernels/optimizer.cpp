@@ -128,12 +128,23 @@ template <class A>
 bool run_optimizer(const OpCall& call) {
   switch (call.kind) {
     case OpKind::adamw:
-    case OpKind::adamw_fused: adamw<A>(call); return true;
-    case OpKind::sgd: sgd<A>(call); return true;
-    case OpKind::sgd_momentum: sgd_momentum<A>(call); return true;
-    case OpKind::unscale_: unscale<A>(call); return true;
-    case OpKind::update_scale: update_scale<A>(call); return true;
-    default: return false;
+    case OpKind::adamw_fused:
+      adamw<A>(call);
+      return true;
+    case OpKind::sgd:
+      sgd<A>(call);
+      return true;
+    case OpKind::sgd_momentum:
+      sgd_momentum<A>(call);
+      return true;
+    case OpKind::unscale_:
+      unscale<A>(call);
+      return true;
+    case OpKind::update_scale:
+      update_scale<A>(call);
+      return true;
+    default:
+      return false;
   }
 }
 

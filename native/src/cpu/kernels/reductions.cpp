@@ -111,9 +111,14 @@ bool run_reductions(const OpCall& call) {
       }
       return true;
     case OpKind::foreach_norm:
-    case OpKind::vector_norm: norm<A>(call.inputs[0], call.outputs[0]); return true;
-    case OpKind::all: all(call.inputs[0], call.outputs[0]); return true;
-    default: return false;
+    case OpKind::vector_norm:
+      norm<A>(call.inputs[0], call.outputs[0]);
+      return true;
+    case OpKind::all:
+      all(call.inputs[0], call.outputs[0]);
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -256,15 +256,32 @@ void nll_loss_backward(const OpCall& call) {
 template <class A>
 bool run_rows(const OpCall& call) {
   switch (call.kind) {
-    case OpKind::softmax: softmax<A>(call); return true;
-    case OpKind::softmax_backward: softmax_backward<A>(call); return true;
-    case OpKind::log_softmax: log_softmax<A>(call); return true;
-    case OpKind::log_softmax_backward: log_softmax_backward<A>(call); return true;
-    case OpKind::layer_norm: layer_norm<A>(call); return true;
-    case OpKind::layer_norm_backward: layer_norm_backward<A>(call); return true;
-    case OpKind::nll_loss: nll_loss<A>(call); return true;
-    case OpKind::nll_loss_backward: nll_loss_backward<A>(call); return true;
-    default: return false;
+    case OpKind::softmax:
+      softmax<A>(call);
+      return true;
+    case OpKind::softmax_backward:
+      softmax_backward<A>(call);
+      return true;
+    case OpKind::log_softmax:
+      log_softmax<A>(call);
+      return true;
+    case OpKind::log_softmax_backward:
+      log_softmax_backward<A>(call);
+      return true;
+    case OpKind::layer_norm:
+      layer_norm<A>(call);
+      return true;
+    case OpKind::layer_norm_backward:
+      layer_norm_backward<A>(call);
+      return true;
+    case OpKind::nll_loss:
+      nll_loss<A>(call);
+      return true;
+    case OpKind::nll_loss_backward:
+      nll_loss_backward<A>(call);
+      return true;
+    default:
+      return false;
   }
 }
 
