@@ -69,16 +69,6 @@ std::uint32_t Recorder::label(std::string_view text) {
   return index;
 }
 
-void Recorder::end_first_step() {
-  program.first_end = program.events.size();
-  const auto make_room = [](auto& list) { list.reserve(2 * list.size() + 16); };
-  make_room(program.events);
-  make_room(program.storages);
-  make_room(program.tensors);
-  make_room(program.ops);
-  make_room(program.operands);
-}
-
 void Recorder::finish() {
   // Born in step 1 and freed in step 2: in every later step the counterpart, born in the step before, is freed instead. Counterparts
   // stand in the same order among what a step leaves behind.

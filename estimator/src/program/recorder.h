@@ -40,8 +40,7 @@ class Recorder {
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
 
   void end_setup() { program.setup_end = program.events.size(); }
-  /// Also makes room for the second step, which is about as long.
-  void end_first_step();
+  void end_first_step() { program.first_end = program.events.size(); }
   /// Call after the second step: finds what a repeated step takes over from the one before it.
   void finish();
 
