@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,17 +46,38 @@ struct Dim {
 
 inline constexpr int kMaxRank = 5;
 
+/// Sizes of a tensor, outermost first. A negative index counts from the end.
+struct Shape {
+  Shape() = default;
+  Shape(std::initializer_list<Dim> list);
+  int rank = 0;
+  std::array<Dim, kMaxRank> dims{};
+  Dim operator[](int i) const { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
+  Dim& operator[](int i) { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
+  std::int64_t elements() const;
+  /// Of the same sizes, whatever people call them.
+  friend bool operator==(const Shape& a, const Shape& b);
+};
+
+/// Elements from one to the next, for each dimension.
+using Strides = std::array<std::int64_t, kMaxRank>;
+
+/// How a tensor lies in its storage. A program has few that differ, and tens of thousands of tensors.
+struct Layout {
+  Shape shape;
+  Strides strides{};
+};
+
 using StorageId = std::uint32_t;
 using TensorId = std::uint32_t;
+using LayoutId = std::uint32_t;
 
-/// A view of a storage. Strides and offset in elements.
+/// A view of a storage.
 struct TensorInfo {
   StorageId storage = 0;
+  LayoutId layout = 0;      ///< index into Program::layouts
+  std::int64_t offset = 0;  ///< in elements
   DType dtype = DType::float32;
-  std::uint8_t rank = 0;
-  std::int64_t offset = 0;
-  std::array<Dim, kMaxRank> dims{};
-  std::array<std::int64_t, kMaxRank> strides{};
 };
 
 enum class Phase : std::uint8_t { warmup, model, optimizer, forward, backward, clip, optimizer_step, zero_grad };
@@ -208,6 +231,7 @@ struct Program {
 
   std::vector<StorageInfo> storages;
   std::vector<TensorInfo> tensors;
+  std::deque<Layout> layouts;  ///< a deque: tensors at work look at its elements while it grows
   std::vector<OpInfo> ops;
   std::vector<TensorId> operands;
   std::vector<std::string> labels;
