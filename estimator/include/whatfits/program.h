@@ -186,6 +186,15 @@ struct StorageInfo {
 };
 
 /// A kernel to run. Its operands are Program::operands[first .. first + inputs + outputs + scratch).
+/// Outputs are written; an operator that works in place (add_, foreach_mul_, unscale_, update_scale, where, the optimizers) reads them
+/// too. Scratch need not be used. The operands' shapes say the rest: which way an operator broadcasts, and
+/// - copy: between types and strides; into a larger shape it fills the rest with zeros
+/// - add of one operand adds `scalar`; tril of none is that of ones
+/// - sum: over the leading dimensions that the output lacks, or over the last with op_flags::last_dimension
+/// - stack: puts its operand at index `scalar`; cat: along dimension `scalar`
+/// - sdpa: causal, with scores divided by the square root of `scalar`
+/// - randn: normal with deviation `scalar`
+/// - embedding_backward: adds to what is there; scratch of one dimension and type uint8 is plain bytes
 struct OpInfo {
   OpKind kind = OpKind::none;
   std::int16_t layer = kNoLayer;
@@ -194,11 +203,11 @@ struct OpInfo {
   std::uint16_t outputs = 0;
   std::uint16_t scratch = 0;  ///< temporaries that live only as long as the operator
   std::uint8_t flags = 0;     ///< see op_flags
-  double scalar = 0;          ///< the factor, divisor, fill value or limit, where the operator has one
+  double scalar = 0;          ///< the factor, divisor, fill value, deviation, limit, dimension or index, where there is one
 };
 namespace op_flags {
-inline constexpr std::uint8_t transpose_a = 1;  ///< first matrix operand is used transposed
-inline constexpr std::uint8_t transpose_b = 2;
+inline constexpr std::uint8_t last_dimension = 1;  ///< sum: over the last dimension
+inline constexpr std::uint8_t fresh_momentum = 2;  ///< sgd_momentum: the buffer was made in this step and holds the gradient
 }  // namespace op_flags
 
 enum class EventKind : std::uint8_t { alloc, free, op, reading, phase, layer };
