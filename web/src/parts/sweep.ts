@@ -153,8 +153,8 @@ export class Sweep extends Part {
     const focus = this.#focusCell();
     const text = !cell ? '' : state === 'oom' ? '×' : this.#wide && this.#batches.length * 30 > 1400 ? '' : bare(cell.reserved, 'GiB', 0);
     const say = this.#describe(batch, length);
-    return html`<td role="gridcell"><button type="button" data-state=${state} ?data-dark=${share > 0.62} data-batch=${batch} data-length=${length}
-      style=${styleMap({ '--use': `${Math.round(8 + 78 * share)}%` })} tabindex=${focus.batch === batch && focus.length === length ? '0' : '-1'}
+    return html`<td role="gridcell"><button type="button" data-state=${state} data-batch=${batch} data-length=${length}
+      style=${styleMap({ '--use': `${Math.round(8 + 64 * share)}%` })} tabindex=${focus.batch === batch && focus.length === length ? '0' : '-1'}
       aria-current=${here ? 'true' : 'false'} aria-label=${say} title=${say}
       @focus=${() => this.#say(say)} @pointerenter=${() => this.#say(say)}
       @click=${() => { this.#focus = { batch, length }; session.apply([{ path: ['batch'], value: batch }, { path: ['seq_len'], value: length }], `batch ${batch}, length ${length}`); }}>${text}</button></td>`;

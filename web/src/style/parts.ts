@@ -114,7 +114,6 @@ export const tables = css`
   .sweep td { padding: 0; }
   .sweep button { display: grid; place-items: center; inline-size: 100%; min-block-size: 26px; padding: 0; border: 0; border-radius: 2px; font-size: 1em; background: var(--_soft); color: var(--_muted); overflow: hidden; }
   .sweep button[data-state='fits'] { background: color-mix(in oklab, var(--_parameters) var(--use, 30%), var(--_bg)); color: var(--_fg); }
-  .sweep button[data-state='fits'][data-dark] { color: #fff; }
   .sweep button[data-state='tight'] { background: repeating-linear-gradient(135deg, color-mix(in srgb, var(--_bg) 55%, transparent) 0 2px, transparent 2px 6px) var(--_activations); color: #14151a; }
   .sweep button[data-state='oom'] { background: repeating-linear-gradient(45deg, color-mix(in srgb, var(--_bad) 26%, transparent) 0 1px, transparent 1px 5px) color-mix(in srgb, var(--_logits) 13%, var(--_bg)); color: var(--_bad); }
   .sweep button[aria-current='true'] { outline: 2.5px solid var(--_fg); outline-offset: -1px; z-index: 1; position: relative; }
