@@ -53,6 +53,7 @@ export const charts = css`
   svg.bar { inline-size: 100%; }
   .bar-ground { fill: var(--_soft); stroke: none; }
   .bar-piece { stroke: var(--_bg); stroke-width: 1; }
+  .frame:has(.ledger) .bar-piece { cursor: pointer; }
   .bar-pool { stroke: var(--_edge); stroke-width: 1; }
   .bar-limit path { stroke: var(--_fg); stroke-width: 2; } .bar-limit text { fill: var(--_fg); font-weight: 600; }
   .bar-tick path { stroke: var(--_edge); }
@@ -79,6 +80,7 @@ export const charts = css`
   .m-cursor { pointer-events: none; } .m-cursor path { stroke: var(--_accent); stroke-width: 1.5; } .m-cursor circle { fill: var(--_accent); stroke: var(--_bg); stroke-width: 1.5; }
   .transport { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem; margin-block-start: 0.25rem; }
   .transport input { flex: 1 1 7rem; margin-inline: 0.4rem; inline-size: auto; }
+  .pointed { font-size: 0.86em; color: var(--_muted); min-block-size: 1.45em; margin-block-start: 0.3rem; overflow-wrap: anywhere; }
   .readout { font-size: 0.92em; margin-block: 0.4rem 0.2rem; min-block-size: 2.9em; overflow-wrap: anywhere; }
 `;
 
