@@ -285,12 +285,26 @@ TEST_CASE("sweeps", "[cli]") {
   CHECK(table.status == 0);
   CHECK(has(table.out, "43.89 !"));
   CHECK(has(table.out, "oom"));
+  const Result formula = whatfits("sweep --model gpt2-from-scratch --batches 40 --engine formula");
+  CHECK(has(formula.out, "oom"));
+  CHECK_FALSE(has(formula.out, "drifts"));
   const json cards = json::parse(whatfits("sweep --model gpt2-from-scratch --devices a40,t4 --json").out);
   REQUIRE(cards.size() == 2);
   CHECK(cards[0].at("largest_batch") == 20);
   CHECK(cards[1].at("largest_batch") < 20);
   CHECK(whatfits("sweep --model gpt2-from-scratch --devices a40,t44").status == 2);
   CHECK(whatfits("sweep --model gpt2-from-scratch --seq-lens 4096").status == 2);
+}
+
+// Real PyTorch runs this batch, too, with allocation retries and `reserved` creeping up from step to step.
+TEST_CASE("a run that never repeats is told from one that runs out of memory", "[cli]") {
+  const std::string run = "--model gpt2-from-scratch --allocator.expandable-segments true";
+  const json answer = json::parse(whatfits("fit " + run + " --json").out);
+  CHECK(answer.at("largest_batch") == 21);
+  CHECK(answer.at("first_failure") == nullptr);
+  CHECK(answer.at("drifts") == true);
+  CHECK(has(whatfits("fit " + run).out, "does not settle"));
+  CHECK(json::parse(whatfits("sweep " + run + " --batches 22 --json").out)[0].at("verdict") == "drifts");
 }
 
 TEST_CASE("advice and explanation", "[cli]") {
