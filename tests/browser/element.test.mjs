@@ -25,8 +25,10 @@ for (const [state, hash] of [['fits', '#v=1&model=gpt2-from-scratch&batch=8&seq-
       const page = await fresh(env, { width, scheme });
       await page.goto(calculator(env, hash));
       equal((await verdict(page)).state, state, 'state');
-      await page.waitForTimeout(1500); // advice and sweep have something to show
       await openBoxes(page);
+      await page.getByTestId('sweep').scrollIntoViewIfNeeded(); // it starts when it comes into view
+      await page.locator('[data-testid=sweep][aria-busy=false] [data-state=oom]').first().waitFor({ timeout: 60000 });
+      await page.getByTestId('segment-table').waitFor();
       await accessible(page, `${width} ${scheme}`);
       await page.screenshot({ path: `${shots}full-${state.split(' ')[0]}-${width}-${scheme}.png`, fullPage: true });
       await page.done();
@@ -217,7 +219,7 @@ test('units: one switch for all; wheel scrolls the page; keys are left alone', a
   const page = await fresh(env);
   await page.goto(calculator(env));
   await verdict(page);
-  await page.getByTestId('unit').getByText('MiB', { exact: true }).click();
+  await page.getByTestId('unit').getByRole('radio', { name: 'MiB' }).check();
   ok(/17,?0\d\d/.test(await page.getByTestId('peak-allocated').innerText()), await page.getByTestId('peak-allocated').innerText());
   await page.getByTestId('mountain').scrollIntoViewIfNeeded();
   await page.getByTestId('mountain').hover();

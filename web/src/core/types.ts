@@ -113,6 +113,9 @@ export interface Report {
   assumptions: string[];
 }
 
+/** What a frame of a drag needs. */
+export type Summary = Omit<Report, 'program_hash' | 'trace_hash' | 'ledger'>;
+
 /** The report of the largest value (absent when not even 1 fits) and what the search found. */
 export interface Fit extends Partial<Report> {
   axis: 'batch' | 'seq-len';

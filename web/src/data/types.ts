@@ -3,7 +3,7 @@ import type { Advices as CoreAdvices, Columns, Json, OutOfMemory, SweepCells, Ti
 
 export type {
   Advice, Columns, Counters, DevicePreset, Json, Ledger, LedgerRow, ModelPreset, Moment, OutOfMemory, Pool, PoolBlock, PoolSegment, Problem,
-  Report, Request, SweepCells, TimelineRow,
+  Report, Request, Summary, SweepCells, TimelineRow,
 } from '../core/types.js';
 
 export interface Fit {
@@ -48,6 +48,8 @@ export interface Timeline {
   readonly peak: number;
   readonly oom: OutOfMemory | null;
   row(index: number): TimelineRow;
+  /** Of the event with this number, or the nearest. */
+  rowOf(event: number): number;
   columns(begin: number, end: number, width: number): Columns;
 }
 
