@@ -37,6 +37,10 @@ int run(const Arguments& arguments, Session& session) {
       return run_advise(arguments, session);
     case Command::explain:
       return run_explain(arguments, session);
+    case Command::compare:
+      return run_compare(arguments, session);
+    case Command::snapshot:
+      return run_snapshot(arguments, session);
     case Command::devices:
       return run_devices(arguments, session);
     case Command::models:

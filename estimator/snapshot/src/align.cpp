@@ -15,7 +15,9 @@ std::optional<Alignment> align(const std::vector<Bytes>& a, const std::vector<By
   const auto reach = [&](std::ptrdiff_t d, std::ptrdiff_t k) {
     return k < -d || k > d ? std::ptrdiff_t{-1} : furthest[static_cast<std::size_t>(d)][static_cast<std::size_t>(k + d)];
   };
-  const auto goes_down = [&](std::ptrdiff_t d, std::ptrdiff_t k) { return k == -d || (k != d && reach(d - 1, k - 1) < reach(d - 1, k + 1)); };
+  const auto goes_down = [&](std::ptrdiff_t d, std::ptrdiff_t k) {
+    return k == -d || (k != d && reach(d - 1, k - 1) < reach(d - 1, k + 1));
+  };
   for (std::ptrdiff_t d = 0; d <= limit; ++d) {
     furthest.emplace_back(static_cast<std::size_t>(2 * d + 1), -1);
     for (std::ptrdiff_t k = -d; k <= d; k += 2) {

@@ -46,13 +46,16 @@ class Finder {
       cause.at_peak = rounding_;
       out_.causes.push_back(std::move(cause));
     }
+    tell_graphs();
     for (auto& [key, cause] : kept_) out_.causes.push_back(std::move(cause));
     for (auto& [key, cause] : extra_) out_.causes.push_back(std::move(cause));
     std::int64_t explained = 0;
     for (const Cause& cause : out_.causes) explained += cause.kind == Cause::Kind::other_process ? 0 : cause.at_peak;
     out_.unexplained = out_.difference - explained;
     const auto weight = [](const Cause& c) { return std::max(std::abs(c.at_peak), std::abs(c.at_end)); };
-    std::stable_sort(out_.causes.begin(), out_.causes.end(), [&](const Cause& a, const Cause& b) { return weight(a) > weight(b); });
+    const auto elsewhere = [](const Cause& c) { return c.kind == Cause::Kind::other_process; };
+    std::stable_sort(out_.causes.begin(), out_.causes.end(),
+                     [&](const Cause& a, const Cause& b) { return elsewhere(a) != elsewhere(b) ? elsewhere(b) : weight(a) > weight(b); });
     return std::move(out_);
   }
 
@@ -84,7 +87,8 @@ class Finder {
     }
     const MeasuredPoint& top = x_.measured.points[x_.measured.peak];
     out_.measured_peak = {top.allocated, 0};
-    for (const MeasuredPoint& point : x_.measured.points) out_.measured_peak.reserved = std::max(out_.measured_peak.reserved, point.reserved);
+    for (const MeasuredPoint& point : x_.measured.points)
+      out_.measured_peak.reserved = std::max(out_.measured_peak.reserved, point.reserved);
     out_.predicted_peak = x_.predicted.peak;
     // Where the prediction is when the measured run is at its peak: right after the counterpart of the latest that has one.
     std::size_t there = kAlone;
@@ -112,8 +116,9 @@ class Finder {
   /// Allocations that had been made when event `at` happened.
   std::size_t made_before(std::size_t at) const {
     const auto& list = x_.measured.allocations;
-    return static_cast<std::size_t>(std::partition_point(list.begin(), list.end(), [&](const Allocation& a) { return a.born == kNever || a.born < at; }) -
-                                    list.begin());
+    return static_cast<std::size_t>(
+        std::partition_point(list.begin(), list.end(), [&](const Allocation& a) { return a.born == kNever || a.born < at; }) -
+        list.begin());
   }
 
   /// Pairs: who lives longer, who shorter.
@@ -142,9 +147,38 @@ class Finder {
         describe(cause, info.category, label.empty() ? std::string(name_of(info.op)) : label);
       }
       if (longer) ++cause.tensors;
-      cause.at_peak += (here ? signed_of(mine.block) : 0) - (there ? signed_of(predicted(p).block) : 0);
-      cause.at_end += (stays ? signed_of(mine.block) : 0) - (should_stay ? signed_of(predicted(p).block) : 0);
+      if (here != there) cause.at_peak += here ? signed_of(mine.block) : -signed_of(predicted(p).block);
+      if (stays != should_stay) cause.at_end += stays ? signed_of(mine.block) : -signed_of(predicted(p).block);
     }
+  }
+
+  /// What backward needs, kept all at once, is one story: the graph itself.
+  void tell_graphs() {
+    const auto is_saved = [](const auto& key) {
+      const Category category = std::get<1>(key);
+      return std::get<0>(key) == Cause::Kind::kept &&
+             (category == Category::activations || category == Category::attention || category == Category::logits);
+    };
+    constexpr int kKindsOfAGraph = 5;
+    int kinds = 0;
+    for (const auto& [key, cause] : kept_) kinds += is_saved(key) ? 1 : 0;
+    if (kinds < kKindsOfAGraph) return;
+    Cause graph;
+    graph.kind = Cause::Kind::kept;
+    graph.title = "the graph of a step, with all that its backward saved, stays alive";
+    graph.advice = "a loss that is kept with retain_graph=True, or never goes backward, holds it: keep .item() instead";
+    for (auto at = kept_.begin(); at != kept_.end();) {
+      if (!is_saved(at->first)) {
+        ++at;
+        continue;
+      }
+      graph.tensors += at->second.tensors;
+      graph.at_peak += at->second.at_peak;
+      graph.at_end += at->second.at_end;
+      if (graph.stack == kNoStack) graph.stack = at->second.stack;
+      at = kept_.erase(at);
+    }
+    out_.causes.push_back(std::move(graph));
   }
 
   static void describe(Cause& cause, Category category, const std::string& label) {
@@ -158,20 +192,20 @@ class Finder {
         cause.advice = "optimizer.zero_grad(set_to_none=True) after each step";
         break;
       case Category::logits:
-        cause.title = label + " stay alive after their step, or a view of them does";
+        cause.title = label + ": alive after their step (they, or a view of them)";
         cause.advice = "keep numbers, not tensors: .item(), or .detach().cpu() of what is needed; del the rest";
         break;
       case Category::activations:
       case Category::attention:
-        cause.title = label + " outlives its backward pass";
+        cause.title = label + ": alive after its backward pass";
         cause.advice = "something holds the graph or an activation: a loss kept in a list, retain_graph=True, a hook; detach it";
         break;
       case Category::inputs:
-        cause.title = "batches stay on the card after their step (" + label + ")";
+        cause.title = "batches stay on the card after their step";
         cause.advice = "let the batch's name go before the next is loaded";
         break;
       default:
-        cause.title = label + " lives longer than predicted";
+        cause.title = label + ": lives longer than predicted";
         cause.advice = "see where it was made, and who still holds it";
     }
   }

@@ -29,8 +29,8 @@ Lives lives_of(const MeasuredRun& run) {
   const auto& list = run.allocations;
   for (std::size_t i = 0; i < list.size(); ++i) {
     lives.sizes.push_back(list[i].requested);
-    const auto made = std::partition_point(list.begin(), list.end(),
-                                           [&](const Allocation& a) { return a.born == kNever || a.born < list[i].freed; });
+    const auto made =
+        std::partition_point(list.begin(), list.end(), [&](const Allocation& a) { return a.born == kNever || a.born < list[i].freed; });
     lives.spans.push_back(list[i].freed == kNever ? kNever : static_cast<std::size_t>(made - list.begin()) - i);
   }
   return lives;
@@ -119,7 +119,8 @@ std::optional<Comparison> compare(const Snapshot& snapshot, const MeasuredRun& r
   const PredictedRun two = predict(program, roomy, 2);
   const std::size_t setup = two.step_ends.front();
   const std::size_t per_step = std::max<std::size_t>(two.step_ends.back() - two.step_ends[two.step_ends.size() - 2], 1);
-  const int guess = static_cast<int>(std::min<std::size_t>(measured.sizes.size() > setup ? (measured.sizes.size() - setup) / per_step + 1 : 1, 4096));
+  const int guess =
+      static_cast<int>(std::min<std::size_t>(measured.sizes.size() > setup ? (measured.sizes.size() - setup) / per_step + 1 : 1, 4096));
   const PredictedRun predicted = predict(program, roomy, guess);
   const std::optional<Overlay> overlay = lay_over(measured, program, predicted, std::max(1, guess > 16 ? guess - 8 : guess / 3));
   if (!overlay) return std::nullopt;

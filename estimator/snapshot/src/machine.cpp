@@ -144,8 +144,8 @@ std::size_t SnapshotReader::Machine::take(bool pairs) {
   marks_.pop_back();
   if (!above_mark(1) || stack_.size() <= from - 1 || from == 0) return fail("fills a container that is not there");
   const std::size_t count = stack_.size() - from;
-  const bool taken = pairs ? store_.set(stack_[from - 1], stack_.data() + from, count)
-                           : store_.extend(stack_[from - 1], stack_.data() + from, count);
+  const bool taken =
+      pairs ? store_.set(stack_[from - 1], stack_.data() + from, count) : store_.extend(stack_[from - 1], stack_.data() + from, count);
   if (!taken) return fail(pairs ? "puts pairs into what is no dictionary" : "puts items into what is no list");
   stack_.resize(from);
   return 1;

@@ -244,8 +244,9 @@ class Walk {
     }
     if (giving_back_ && i != gave_back_at_) giving_back_ = false;
     // Segments given back right before the device is asked again, or refuses: PyTorch's own retry. empty_cache() has no such sequel.
-    const bool next_asks = i + 1 < trace_.size() && (trace_[i + 1].action == Action::segment_alloc || trace_[i + 1].action == Action::segment_map ||
-                                                     trace_[i + 1].action == Action::out_of_memory);
+    const bool next_asks =
+        i + 1 < trace_.size() && (trace_[i + 1].action == Action::segment_alloc || trace_[i + 1].action == Action::segment_map ||
+                                  trace_[i + 1].action == Action::out_of_memory);
     if (giving_back_ && next_asks) run_.retries.push_back(i);
   }
 

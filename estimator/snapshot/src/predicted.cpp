@@ -1,5 +1,6 @@
 #include "predicted.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "analysis/replay.h"
@@ -13,14 +14,16 @@ PredictedRun predict(const Program& program, const Config& config, int steps) {
   const Replay::Observer observer = [&](const ReplayEvent& e) {
     if (e.alloc) {
       at[e.storage] = run.allocations.size();
-      run.allocations.push_back({.storage = e.storage, .step = e.step, .block = e.counters.allocated - allocated,
-                                 .allocated = e.counters.allocated});
+      run.allocations.push_back(
+          {.storage = e.storage, .step = e.step, .block = e.counters.allocated - allocated, .allocated = e.counters.allocated});
     } else if (at[e.storage] != kNever) {
       run.allocations[at[e.storage]].freed = run.allocations.size();
       run.allocations[at[e.storage]].freed_step = e.step;
       at[e.storage] = kNever;
     }
     allocated = e.counters.allocated;
+    run.peak.allocated = std::max(run.peak.allocated, allocated);
+    run.peak.reserved = std::max(run.peak.reserved, e.counters.reserved);
     if (!run.allocations.empty()) run.allocations.back().allocated_later = allocated;
     return true;
   };
@@ -34,7 +37,6 @@ PredictedRun predict(const Program& program, const Config& config, int steps) {
     }
     run.step_ends.push_back(run.allocations.size());
   }
-  run.peak = replay.trace().peak;
   return run;
 }
 

@@ -25,7 +25,7 @@ struct PredictedAllocation {
 struct PredictedRun {
   std::vector<PredictedAllocation> allocations;  ///< of the setup and all steps, in order
   std::vector<std::size_t> step_ends;            ///< [k]: how many had been made when step k ended; [0]: the setup
-  Counters peak;
+  Counters peak;                                 ///< of everything, the setup included
 };
 
 /// `steps` steps, on a card that is never full.

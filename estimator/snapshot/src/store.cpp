@@ -38,13 +38,33 @@ enum : StringId {
   first_action
 };
 }
-constexpr const char* kWords[] = {"",           "action",      "addr",          "size",          "stream",         "time_us",
-                                  "frames",     "device_free", "name",          "filename",      "line",           "address",
-                                  "requested_size", "state",   "blocks",        "total_size",    "device",         "segment_type",
-                                  "is_expandable",  "segments", "device_traces", "allocator_settings", "small",    "inactive",
+constexpr const char* kWords[] = {"",
+                                  "action",
+                                  "addr",
+                                  "size",
+                                  "stream",
+                                  "time_us",
+                                  "frames",
+                                  "device_free",
+                                  "name",
+                                  "filename",
+                                  "line",
+                                  "address",
+                                  "requested_size",
+                                  "state",
+                                  "blocks",
+                                  "total_size",
+                                  "device",
+                                  "segment_type",
+                                  "is_expandable",
+                                  "segments",
+                                  "device_traces",
+                                  "allocator_settings",
+                                  "small",
+                                  "inactive",
                                   "active_allocated"};
-constexpr const char* kActions[] = {"alloc",       "free_requested", "free_completed", "segment_alloc", "segment_free",
-                                    "segment_map", "segment_unmap",  "snapshot",       "oom"};
+constexpr const char* kActions[] = {
+    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "snapshot", "oom"};
 
 std::uint64_t number(const Value& value) {
   return value.kind == Value::Kind::integer || value.kind == Value::Kind::boolean ? value.bits : 0;

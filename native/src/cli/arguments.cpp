@@ -38,6 +38,10 @@ const std::vector<CommandText>& commands() {
        "whatfits advise --model gpt2-from-scratch --batch 32", true},
       {Command::explain, "explain", "The closed-form accounts line by line, beside the replay",
        "whatfits explain --model gpt2-from-scratch --batch 8", true},
+      {Command::compare, "compare", "A measured PyTorch snapshot laid over the prediction: what differs, and why",
+       "whatfits compare snapshot.pickle --model gpt2-from-scratch --batch 8", true},
+      {Command::snapshot, "snapshot", "What a PyTorch memory snapshot says: peak, who holds it, fragmentation, failures",
+       "whatfits snapshot snapshot.pickle", false},
       {Command::devices, "devices", "The cards that have a name", "whatfits devices", false},
       {Command::models, "models", "The models that have a name", "whatfits models", false},
       {Command::version, "version", "Version of this program and of what it replays", "whatfits version", false},
@@ -94,6 +98,8 @@ class Parser {
     sub.allow_extras();
     sub.set_help_flag("-h,--help", "print this help");
     sub.get_help_ptr()->group("");  // CLI11 would put its group first
+    const bool reads_snapshot = text.command == Command::compare || text.command == Command::snapshot;
+    if (reads_snapshot) value(sub, "SNAPSHOT", " ", "a file that torch.cuda.memory._dump_snapshot() wrote, or its gzip", "Snapshot");
     if (text.takes_request) value(sub, "REQUEST", " ", "a JSON file, or - for standard input; flags override its keys", "Request");
     switch (text.command) {
       case Command::fit:
@@ -104,6 +110,15 @@ class Parser {
         break;
       case Command::timeline:
         value(sub, "--step", "N", "which step, 0 for what comes before the first [the last]", "Question");
+        break;
+      case Command::compare:
+        value(sub, "--tolerance", "MIB", "differences up to this many MiB are no regression [1]", "Question");
+        value(sub, "--cuda-device", "N", "which of the recording's devices [0]", "Question");
+        break;
+      case Command::snapshot:
+        value(sub, "--event", "N", "segments and blocks after this event, instead of at the peak", "Question");
+        value(sub, "--events", "FROM..TO", "read only these events of the file (a large one, a part of it)", "Question");
+        value(sub, "--cuda-device", "N", "which of the recording's devices [0]", "Question");
         break;
       case Command::sweep:
         value(sub, "--batches", "LIST", "1..32 or 16,18,20..24 [1,2,4,8,16,32,64]", "Question");
@@ -119,7 +134,10 @@ class Parser {
     if (text.command == Command::ledger) {
       sub.add_flag("--all", raw_.all, "one line for every tensor instead of one for those alike")->group("Output");
     }
-    if (text.command == Command::timeline) value(sub, "--svg", "FILE", "write a picture instead", "Output");
+    if (text.command == Command::timeline) {
+      value(sub, "--svg", "FILE", "write a picture instead", "Output");
+      value(sub, "--pickle", "FILE", "write all steps as a PyTorch memory snapshot, for pytorch.org/memory_viz", "Output");
+    }
     sub.add_flag("--json", raw_.json, "for programs: JSON, sizes in bytes")->group("Output");
   }
 
@@ -169,7 +187,7 @@ class Parser {
     const auto found = raw_.values.find(command + name);
     if (found == raw_.values.end() || found->second.empty()) return std::nullopt;
     if (found->second.size() > 1) {
-      if (name == "REQUEST") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
+      if (name == "REQUEST" || name == "SNAPSHOT") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
       throw Failure(name + ": is given more than once");
     }
     return found->second.front();
@@ -199,6 +217,12 @@ class Parser {
     for (const Flag& flag : request_flags()) {
       if (auto given = single(command, flag.name)) arguments.request.flags.emplace_back(flag.name, *given);
     }
+    arguments.snapshot = single(command, "SNAPSHOT");
+    arguments.tolerance = single(command, "--tolerance");
+    arguments.device_index = single(command, "--cuda-device");
+    arguments.event = single(command, "--event");
+    arguments.events = single(command, "--events");
+    arguments.pickle = single(command, "--pickle");
     arguments.axis = single(command, "--axis");
     arguments.at = single(command, "--at");
     arguments.step = single(command, "--step");

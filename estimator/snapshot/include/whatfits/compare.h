@@ -30,10 +30,10 @@ struct Cause {
   std::string title;  ///< "logits stay alive after their step"
   std::string advice;
   std::int64_t tensors = 0;
-  std::int64_t times = 0;     ///< of a pass or a copy: how often
-  std::int64_t at_peak = 0;   ///< bytes by which it moves the measured peak
-  std::int64_t at_end = 0;    ///< bytes that it leaves alive when the recording ends
-  StackId stack = kNoStack;   ///< where the first of its tensors was made
+  std::int64_t times = 0;    ///< of a pass or a copy: how often
+  std::int64_t at_peak = 0;  ///< bytes by which it moves the measured peak
+  std::int64_t at_end = 0;   ///< bytes that it leaves alive when the recording ends
+  StackId stack = kNoStack;  ///< where the first of its tensors was made
 };
 
 struct Comparison {
@@ -54,5 +54,6 @@ struct Comparison {
 std::optional<Comparison> compare(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, const Config& config);
 
 Json to_json(const Comparison& comparison, const Snapshot& snapshot);
+Json to_json(const Failure& failure);
 
 }  // namespace whatfits::snapshot

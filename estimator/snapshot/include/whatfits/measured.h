@@ -18,9 +18,9 @@ inline constexpr std::size_t kNever = ~std::size_t{0};
 struct Allocation {
   std::uint64_t address = 0;
   Bytes requested = 0;
-  Bytes block = 0;          ///< what the allocator took for it
-  std::size_t born = 0;     ///< index into the trace; kNever: before the recording began
-  std::size_t freed = 0;    ///< kNever: alive at the end
+  Bytes block = 0;        ///< what the allocator took for it
+  std::size_t born = 0;   ///< index into the trace; kNever: before the recording began
+  std::size_t freed = 0;  ///< kNever: alive at the end
   StackId stack = kNoStack;
 };
 

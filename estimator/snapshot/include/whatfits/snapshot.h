@@ -75,10 +75,10 @@ struct SnapshotSegment {
 struct Snapshot {
   std::vector<std::string> strings{""};
   std::vector<std::vector<StackFrame>> stacks{{}};
-  std::vector<SnapshotSegment> segments;            ///< at the end
-  std::vector<std::vector<TraceEvent>> traces;      ///< by device, oldest first
-  std::vector<std::uint64_t> events_seen;           ///< by device: of the file, those out of the asked range included
-  std::map<std::string, std::string> settings;      ///< allocator_settings, where the file has them
+  std::vector<SnapshotSegment> segments;        ///< at the end
+  std::vector<std::vector<TraceEvent>> traces;  ///< by device, oldest first
+  std::vector<std::uint64_t> events_seen;       ///< by device: of the file, those out of the asked range included
+  std::map<std::string, std::string> settings;  ///< allocator_settings, where the file has them
   std::string_view text(StringId id) const { return strings[id]; }
 };
 
