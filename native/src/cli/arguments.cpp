@@ -42,6 +42,8 @@ const std::vector<CommandText>& commands() {
        "whatfits compare snapshot.pickle --model gpt2-from-scratch --batch 8", true},
       {Command::snapshot, "snapshot", "What a PyTorch memory snapshot says: peak, who holds it, fragmentation, failures",
        "whatfits snapshot snapshot.pickle", false},
+      {Command::measure, "measure", "Trains for real, with kernels and memory, beside what was predicted",
+       "whatfits measure --model gpt2-from-scratch --batch 4 --seq-len 64 --on cpu --data book.txt --save model.safetensors", true},
       {Command::devices, "devices", "The cards that have a name", "whatfits devices", false},
       {Command::models, "models", "The models that have a name", "whatfits models", false},
       {Command::version, "version", "Version of this program and of what it replays", "whatfits version", false},
@@ -54,6 +56,10 @@ struct Raw {
   std::map<std::string, std::vector<std::string>> values;
   bool json = false;
   bool all = false;
+  bool resume = false;
+  bool poison = false;
+  bool allow_shared = false;
+  bool tf32 = false;
 };
 
 class Parser {
@@ -125,6 +131,9 @@ class Parser {
         value(sub, "--seq-lens", "LIST", "256,512,1024 [the request's]", "Question");
         value(sub, "--devices", "LIST", "ids, or all; without --batches: each card's largest batch", "Question");
         break;
+      case Command::measure:
+        add_measure(sub);
+        break;
       default:
         break;
     }
@@ -139,6 +148,22 @@ class Parser {
       value(sub, "--pickle", "FILE", "write all steps as a PyTorch memory snapshot, for pytorch.org/memory_viz", "Output");
     }
     sub.add_flag("--json", raw_.json, "for programs: JSON, sizes in bytes")->group("Output");
+  }
+
+  void add_measure(CLI::App& sub) {
+    value(sub, "--on", "cuda|cpu", "where to run [cuda where this build has it and there is a card, else cpu]", "Run");
+    value(sub, "--seed", "N", "of the parameters and of the order of the data [0]", "Run");
+    value(sub, "--data", "FILE", "a text, or a GPT-2 token file [random tokens that are their own targets]", "Run");
+    value(sub, "--lr", "X", "learning rate [3e-4 with AdamW, 1e-2 with SGD]", "Run");
+    value(sub, "--load", "FILE", "go on from this checkpoint (safetensors)", "Run");
+    value(sub, "--save", "FILE", "write a checkpoint after the last step", "Run");
+    sub.add_flag("--tf32", raw_.tf32, "let the card multiply float32 with ten bits of mantissa")->group("Run");
+    sub.add_flag("--allow-shared", raw_.allow_shared, "measure though others use the card or the memory too")->group("Run");
+    sub.add_flag("--poison", raw_.poison, "fill freed memory with NaN: a tensor read after its death is found out")->group("Run");
+    value(sub, "--batches", "LIST", "a sweep: 16,18,20..24, a process for each", "Sweep");
+    value(sub, "--out", "FOLDER", "the sweep's rows.jsonl, sweep.csv, sweep.json and sweep.svg", "Sweep");
+    sub.add_flag("--resume", raw_.resume, "go on with the sweep in --out")->group("Sweep");
+    value(sub, "--fixture", "FILE", "write what was measured, as fixtures/schema.json says", "Output");
   }
 
   static Arguments only_text(std::string text) {
@@ -230,6 +255,19 @@ class Parser {
     arguments.batches = single(command, "--batches");
     arguments.seq_lens = single(command, "--seq-lens");
     arguments.devices = single(command, "--devices");
+    MeasureFlags& measure = arguments.measure;
+    measure.on = single(command, "--on");
+    measure.seed = single(command, "--seed");
+    measure.data = single(command, "--data");
+    measure.lr = single(command, "--lr");
+    measure.save = single(command, "--save");
+    measure.load = single(command, "--load");
+    measure.fixture = single(command, "--fixture");
+    measure.out = single(command, "--out");
+    measure.resume = raw_.resume;
+    measure.poison = raw_.poison;
+    measure.allow_shared = raw_.allow_shared;
+    measure.tf32 = raw_.tf32;
     return arguments;
   }
 

@@ -8,7 +8,16 @@
 
 namespace whatfits::cli {
 
-enum class Command { none, fit, estimate, ledger, timeline, sweep, advise, explain, compare, snapshot, devices, models, version };
+enum class Command { none, fit, estimate, ledger, timeline, sweep, advise, explain, compare, snapshot, measure, devices, models, version };
+
+/// The flags of measure, as given.
+struct MeasureFlags {
+  std::optional<std::string> on, seed, data, lr, save, load, fixture, out;
+  bool resume = false;
+  bool poison = false;
+  bool allow_shared = false;
+  bool tf32 = false;
+};
 
 /// What was asked. Options that a command does not have are absent.
 struct Arguments {
@@ -24,7 +33,8 @@ struct Arguments {
   std::optional<std::string> at;                           ///< ledger
   std::optional<std::string> step;                         ///< timeline
   std::optional<std::string> svg;                          ///< timeline
-  std::optional<std::string> batches, seq_lens, devices;   ///< sweep
+  std::optional<std::string> batches, seq_lens, devices;   ///< sweep; measure has --batches too
+  MeasureFlags measure;
   std::optional<std::string> help;                         ///< text to print instead of running anything
 };
 
