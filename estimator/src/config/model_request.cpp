@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/hf_model.h"
 #include "config/preset_lookup.h"
 #include "config/sections.h"
 #include "config/text.h"
@@ -75,6 +76,10 @@ void read_object(const json& object, ModelConfig& out, std::vector<Problem>& pro
     out.model_type = types.now[index];
   } else {
     return;  // another family has other keys: nothing more can be said
+  }
+  if (out.model_type != "gpt2-from-scratch") {
+    read_hf_model(model, out);
+    return;
   }
   model.integer("vocab_size", 1, limits::vocab_size, out.vocab_size);
   model.integer("n_positions", 1, limits::positions, out.n_positions);

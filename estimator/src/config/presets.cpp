@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/preset_lookup.h"
+#include "models/hf/families.h"
 
 namespace whatfits {
 namespace {
@@ -64,6 +65,7 @@ DevicePreset preset_of(const DeviceRow& row) {
 }
 
 bool is_replayed(const ModelRow& row) {
+  if (std::string_view(row.model_type) != "gpt2-from-scratch") return false;
   const auto& types = config::replayed_model_types();
   return std::find(types.begin(), types.end(), row.model_type) != types.end();
 }
@@ -117,7 +119,12 @@ std::vector<std::string_view> model_types_to_come() {
 namespace config {
 
 const std::vector<std::string_view>& replayed_model_types() {
-  static const std::vector<std::string_view> types{"gpt2-from-scratch"};
+  static const std::vector<std::string_view> types = [] {
+    std::vector<std::string_view> all{"gpt2-from-scratch"};
+    const auto& hugging_face = hf::model_types();
+    all.insert(all.end(), hugging_face.begin(), hugging_face.end());
+    return all;
+  }();
   return types;
 }
 

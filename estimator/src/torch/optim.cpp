@@ -43,6 +43,8 @@ void OptimizerState::step() {
       return sgd(false);
     case Optimizer::sgd_momentum:
       return sgd(true);
+    default:
+      return;
   }
 }
 
