@@ -20,14 +20,16 @@
 #include "analysis/replay.h"
 #include "whatfits/estimate.h"
 
-// Every heap allocation of this program is counted, by what malloc really gave.
+// Every heap allocation is counted while `counting` is set, by what malloc really gave. Timings are taken with it off.
 namespace {
+std::atomic<bool> counting{false};
 std::atomic<std::size_t> heap_now{0};
 std::atomic<std::size_t> heap_peak{0};
 
 void* counted(std::size_t bytes) {
   void* const p = std::malloc(bytes == 0 ? 1 : bytes);
   if (p == nullptr) throw std::bad_alloc();
+  if (!counting.load(std::memory_order_relaxed)) return p;
   const std::size_t size = malloc_usable_size(p);
   const std::size_t now = heap_now.fetch_add(size, std::memory_order_relaxed) + size;
   std::size_t peak = heap_peak.load(std::memory_order_relaxed);
@@ -37,9 +39,19 @@ void* counted(std::size_t bytes) {
 }
 
 void uncounted(void* p) {
-  if (p == nullptr) return;
-  heap_now.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
+  if (p != nullptr && counting.load(std::memory_order_relaxed)) heap_now.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
   std::free(p);
+}
+
+/// The most that `run` holds at once, in bytes. It must free what it allocates.
+template <class Run>
+std::size_t peak_heap(Run run) {
+  heap_now.store(0);
+  heap_peak.store(0);
+  counting.store(true);
+  run();
+  counting.store(false);
+  return heap_peak.load();
 }
 }  // namespace
 
@@ -145,14 +157,9 @@ Config deep(std::int64_t layers) {
 /// Time and memory against depth. Target at 96: under 64 MiB of heap.
 void layers(benchmark::State& state) {
   const Config config = deep(state.range(0));
-  std::size_t most = 0;
-  for (auto _ : state) {
-    const std::size_t before = heap_now.load();
-    heap_peak.store(before);
-    benchmark::DoNotOptimize(replay(record(config), config, {.steps = 3}).peak.reserved);
-    most = std::max(most, heap_peak.load() - before);
-  }
-  state.counters["heap_MiB"] = static_cast<double>(most) / static_cast<double>(MiB);
+  const auto run = [&] { benchmark::DoNotOptimize(replay(record(config), config, {.steps = 3}).peak.reserved); };
+  for (auto _ : state) run();
+  state.counters["heap_MiB"] = static_cast<double>(peak_heap(run)) / static_cast<double>(MiB);
 }
 BENCHMARK(layers)->Arg(12)->Arg(24)->Arg(48)->Arg(96)->Unit(benchmark::kMillisecond);
 

@@ -26,7 +26,7 @@ std::string formula(std::initializer_list<Dim> dims, DType dtype = DType::float3
   program.letter_values = {B.size, T.size, C.size, NH.size, V.size, P.size};
   TensorInfo tensor;
   tensor.dtype = dtype;
-  for (const Dim dim : dims) tensor.dims[tensor.rank++] = dim;
+  program.layouts.push_back({Shape(dims), {}});
   return formula_of(program, tensor);
 }
 

@@ -22,11 +22,12 @@ using testing::NamedConfig;
 using testing::RunEvent;
 
 /// One past the last byte that a view reaches, in its storage.
-Bytes reach(const TensorInfo& tensor) {
+Bytes reach(const Program& program, const TensorInfo& tensor) {
+  const auto& [shape, strides] = program.layouts[tensor.layout];
   std::int64_t last = tensor.offset;
-  for (std::size_t i = 0; i < tensor.rank; ++i) {
-    if (tensor.dims[i].size == 0) return 0;
-    last += (tensor.dims[i].size - 1) * tensor.strides[i];
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i].size == 0) return 0;
+    last += (shape[i].size - 1) * strides[static_cast<std::size_t>(i)];
   }
   return static_cast<Bytes>(last + 1) * size_of(tensor.dtype);
 }
@@ -91,7 +92,7 @@ TEST_CASE("every operator's operands are alive when it runs, and within their st
                                  testing::describe(program, tensor.storage) + "; step " + std::to_string(e.step) + ", " +
                                  std::string(name_of(e.phase));
         if (names[tensor.storage] == testing::kNoAllocation) problem = "dead: " + what;
-        if (reach(tensor) > program.storages[tensor.storage].bytes) problem = "beyond its storage: " + what;
+        if (reach(program, tensor) > program.storages[tensor.storage].bytes) problem = "beyond its storage: " + what;
       }
     });
     CHECK(problem == "");
@@ -107,11 +108,11 @@ TEST_CASE("a storage's own tensor fits it, and every tensor's storage exists", "
     for (StorageId id = 0; id < program.storages.size() && problem.empty(); ++id) {
       const StorageInfo& storage = program.storages[id];
       if (storage.tensor >= program.tensors.size() || program.tensors[storage.tensor].storage != id ||
-          storage.label >= program.labels.size() || reach(program.tensors[storage.tensor]) != storage.bytes)
+          storage.label >= program.labels.size() || reach(program, program.tensors[storage.tensor]) != storage.bytes)
         problem = testing::describe(program, id);
     }
     for (const TensorInfo& tensor : program.tensors) {
-      if (tensor.storage >= program.storages.size() || tensor.rank > kMaxRank) problem = "a tensor without a storage";
+      if (tensor.storage >= program.storages.size() || tensor.layout >= program.layouts.size()) problem = "a tensor without a storage";
     }
     CHECK(problem == "");
   }
@@ -135,9 +136,10 @@ std::vector<std::string> script_of(const Program& program, int repeats) {
         const TensorInfo& tensor = program.tensors[program.operands[op.first + static_cast<std::uint32_t>(i)]];
         line +=
             " | " + std::to_string(names[tensor.storage]) + " " + std::string(name_of(tensor.dtype)) + " " + std::to_string(tensor.offset);
-        for (std::size_t d = 0; d < tensor.rank; ++d)
-          line += " " + std::to_string(tensor.dims[d].size) + ":" + std::to_string(tensor.strides[d]) + ":" +
-                  std::to_string(tensor.dims[d].letters);
+        const auto& [shape, strides] = program.layouts[tensor.layout];
+        for (int d = 0; d < shape.rank; ++d)
+          line += " " + std::to_string(shape[d].size) + ":" + std::to_string(strides[static_cast<std::size_t>(d)]) + ":" +
+                  std::to_string(shape[d].letters);
       }
     } else {
       line += std::to_string(e.event.index);

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,17 +46,38 @@ struct Dim {
 
 inline constexpr int kMaxRank = 5;
 
+/// Sizes of a tensor, outermost first. A negative index counts from the end.
+struct Shape {
+  Shape() = default;
+  Shape(std::initializer_list<Dim> list);
+  int rank = 0;
+  std::array<Dim, kMaxRank> dims{};
+  Dim operator[](int i) const { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
+  Dim& operator[](int i) { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
+  std::int64_t elements() const;
+  /// Of the same sizes, whatever people call them.
+  friend bool operator==(const Shape& a, const Shape& b);
+};
+
+/// Elements from one to the next, for each dimension.
+using Strides = std::array<std::int64_t, kMaxRank>;
+
+/// How a tensor lies in its storage. A program has few that differ, and tens of thousands of tensors.
+struct Layout {
+  Shape shape;
+  Strides strides{};
+};
+
 using StorageId = std::uint32_t;
 using TensorId = std::uint32_t;
+using LayoutId = std::uint32_t;
 
-/// A view of a storage. Strides and offset in elements.
+/// A view of a storage.
 struct TensorInfo {
   StorageId storage = 0;
+  LayoutId layout = 0;      ///< index into Program::layouts
+  std::int64_t offset = 0;  ///< in elements
   DType dtype = DType::float32;
-  std::uint8_t rank = 0;
-  std::int64_t offset = 0;
-  std::array<Dim, kMaxRank> dims{};
-  std::array<std::int64_t, kMaxRank> strides{};
 };
 
 enum class Phase : std::uint8_t { warmup, model, optimizer, forward, backward, clip, optimizer_step, zero_grad };
@@ -189,6 +212,15 @@ struct StorageInfo {
 };
 
 /// A kernel to run. Its operands are Program::operands[first .. first + inputs + outputs + scratch).
+/// Outputs are written; an operator that works in place (add_, foreach_mul_, unscale_, update_scale, where, the optimizers) reads them
+/// too. Scratch need not be used. The operands' shapes say the rest: which way an operator broadcasts, and
+/// - copy: between types and strides; into a larger shape it fills the rest with zeros
+/// - add of one operand adds `scalar`; tril of none is that of ones
+/// - sum: over the leading dimensions that the output lacks, or over the last with op_flags::last_dimension
+/// - stack: puts its operand at index `scalar`; cat: along dimension `scalar`
+/// - sdpa: causal, with scores divided by the square root of `scalar`
+/// - randn: normal with deviation `scalar`
+/// - embedding_backward: adds to what is there; scratch of one dimension and type uint8 is plain bytes
 struct OpInfo {
   OpKind kind = OpKind::none;
   std::int16_t layer = kNoLayer;
@@ -197,11 +229,11 @@ struct OpInfo {
   std::uint16_t outputs = 0;
   std::uint16_t scratch = 0;  ///< temporaries that live only as long as the operator
   std::uint8_t flags = 0;     ///< see op_flags
-  double scalar = 0;          ///< the factor, divisor, fill value or limit, where the operator has one
+  double scalar = 0;          ///< the factor, divisor, fill value, deviation, limit, dimension or index, where there is one
 };
 namespace op_flags {
-inline constexpr std::uint8_t transpose_a = 1;  ///< first matrix operand is used transposed
-inline constexpr std::uint8_t transpose_b = 2;
+inline constexpr std::uint8_t last_dimension = 1;  ///< sum: over the last dimension
+inline constexpr std::uint8_t fresh_momentum = 2;  ///< sgd_momentum: the buffer was made in this step and holds the gradient
 }  // namespace op_flags
 
 enum class EventKind : std::uint8_t { alloc, free, op, reading, phase, layer };
@@ -225,6 +257,7 @@ struct Program {
 
   std::vector<StorageInfo> storages;
   std::vector<TensorInfo> tensors;
+  std::deque<Layout> layouts;  ///< a deque: tensors at work look at its elements while it grows
   std::vector<OpInfo> ops;
   std::vector<TensorId> operands;
   std::vector<std::string> labels;

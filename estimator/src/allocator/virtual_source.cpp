@@ -9,9 +9,6 @@ namespace {
 
 constexpr Bytes granule = 2 * MiB;  // of device memory: cudaMalloc gives no less
 constexpr Bytes piece_unit = 32 * MiB;
-// The first piece ends here: addresses are exact as doubles too, and below lies eight times what the largest card has
-// (limits::memory_mib, 2^50 bytes).
-constexpr Address top = Address{1} << 53;
 
 }  // namespace
 

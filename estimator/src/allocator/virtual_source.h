@@ -17,6 +17,10 @@ namespace whatfits {
 /// What fits is decided by the sum alone: a new piece can always be had while `capacity` is not used up.
 class VirtualSource final : public MemorySource {
  public:
+  /// The first piece ends here: addresses are exact as doubles too, and below lies eight times what the largest card has
+  /// (limits::memory_mib, 2^50 bytes).
+  static constexpr Address top = Address{1} << 53;
+
   /// `capacity` in bytes: what the allocator may have once the CUDA context and other processes have theirs.
   explicit VirtualSource(Bytes capacity) : available_(capacity) {}
 

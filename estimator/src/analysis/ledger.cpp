@@ -17,7 +17,8 @@ LedgerRow row_of(const Program& program, const StorageInfo& storage) {
   if (row.label.empty()) row.label = std::string(name_of(storage.op));
   row.layer = storage.layer;
   row.op = storage.op;
-  for (std::size_t i = 0; i < tensor.rank; ++i) row.shape.push_back(tensor.dims[i].size);
+  const Shape& shape = program.layouts[tensor.layout].shape;
+  for (int i = 0; i < shape.rank; ++i) row.shape.push_back(shape[i].size);
   row.dtype = tensor.dtype;
   row.bytes = storage.bytes;
   row.formula = formula_of(program, tensor);

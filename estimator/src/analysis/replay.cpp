@@ -7,8 +7,16 @@ namespace whatfits {
 Replay::Replay(const Program& program, const Device& device, const AllocatorConfig& config)
     : program_(program),
       device_(device),
-      source_(static_cast<Bytes>(device.free_mib) * MiB),
-      allocator_(source_, config, static_cast<Bytes>(device.total_mib) * MiB),
+      card_(static_cast<Bytes>(device.free_mib) * MiB),
+      allocator_(card_, config, static_cast<Bytes>(device.total_mib) * MiB),
+      blocks_(program.storages.size(), no_block) {}
+
+Replay::Replay(const Program& program, const Device& device, const AllocatorConfig& config, MemorySource& source, Machine& machine)
+    : program_(program),
+      device_(device),
+      card_(0),
+      machine_(&machine),
+      allocator_(source, config, static_cast<Bytes>(device.total_mib) * MiB),
       blocks_(program.storages.size(), no_block) {}
 
 std::vector<bool> Replay::alive() const {
@@ -74,7 +82,8 @@ void Replay::fail(StorageId storage) {
   trace_.oom = std::move(oom);
 }
 
-template <bool kObserved>
+/// What the event-by-event part is compiled for: nobody watching, an observer, or a machine that computes.
+template <bool kWatched>
 bool Replay::run_events(std::size_t begin, std::size_t end, const Observer* observer) {
   const Event* const events = program_.events.data();
   for (std::size_t i = begin; i < end; ++i) {
@@ -94,23 +103,36 @@ bool Replay::run_events(std::size_t begin, std::size_t end, const Observer* obse
         break;
       }
       case EventKind::free:
+        if constexpr (kWatched) {
+          if (machine_) machine_->freeing(address(e.index), program_.storages[e.index].bytes);
+        }
         allocator_.free(blocks_[e.index]);
         blocks_[e.index] = no_block;
         break;
       case EventKind::op:
+        if constexpr (kWatched) {
+          if (machine_) machine_->op(program_.ops[e.index]);
+        }
         continue;
       case EventKind::reading:
         read(static_cast<Reading>(e.index));
+        if constexpr (kWatched) {
+          if (machine_) machine_->reading(static_cast<Reading>(e.index));
+        }
         continue;
       case EventKind::phase:
         phase_ = static_cast<Phase>(e.index);
         continue;
       case EventKind::layer:
         layer_ = static_cast<std::int16_t>(e.index);
+        if constexpr (kWatched) {
+          if (machine_) machine_->layer(layer_);
+        }
         continue;
     }
-    if constexpr (kObserved) {
-      if (!(*observer)(
+    if constexpr (kWatched) {
+      if (observer &&
+          !(*observer)(
               {e.kind == EventKind::alloc, e.index, step_, phase_, layer_, event_, {allocator_.allocated(), allocator_.reserved()}}))
         return false;
     }
@@ -135,40 +157,57 @@ bool Replay::settled(int step) {
   return false;
 }
 
-Trace Replay::run(const ReplayOptions& options, const Observer* observer) {
-  const auto part = [&](std::size_t begin, std::size_t end) {
-    return observer ? run_events<true>(begin, end, observer) : run_events<false>(begin, end, nullptr);
-  };
-  trace_.steps.reserve(static_cast<std::size_t>(options.steps));
-  if (part(0, program_.setup_end)) {
-    for (step_ = 1; step_ <= options.steps; ++step_) {
-      trace_.steps.emplace_back();
-      now_ = &trace_.steps.back();
-      allocator_.reset_peaks();
-      step_peak_ = allocator_.allocated();
-      step_peak_at_ = {step_, phase_, layer_, OpKind::none, event_, 0};
-      const bool first = step_ == 1;
-      if (!part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size())) break;
-      if (!first) {
-        for (const Program::Carry& carry : program_.carries) std::swap(blocks_[carry.from], blocks_[carry.to]);
-      }
-      const Counters peak = *now_->peak;
-      if (peak.allocated > trace_.peak.allocated) {
-        trace_.peak.allocated = peak.allocated;
-        trace_.peak_at = step_peak_at_;
-      }
-      if (peak.reserved > trace_.peak.reserved) trace_.peak.reserved = peak.reserved;
-      if (!trace_.settled && settled(step_) && options.until_settled) break;
-    }
+bool Replay::part(std::size_t begin, std::size_t end, const Observer* observer) {
+  const bool done = observer || machine_ ? run_events<true>(begin, end, observer) : run_events<false>(begin, end, nullptr);
+  if (trace_.oom) count_failure();
+  return done;
+}
+
+/// The highest counters of a run include those of the step it failed in.
+void Replay::count_failure() {
+  if (trace_.oom->peak.allocated > trace_.peak.allocated) {
+    trace_.peak.allocated = trace_.oom->peak.allocated;
+    trace_.peak_at = step_peak_at_;
   }
-  if (trace_.oom) {
-    if (trace_.oom->peak.allocated > trace_.peak.allocated) {
-      trace_.peak.allocated = trace_.oom->peak.allocated;
-      trace_.peak_at = step_peak_at_;
-    }
-    if (trace_.oom->peak.reserved > trace_.peak.reserved) trace_.peak.reserved = trace_.oom->peak.reserved;
-  }
+  if (trace_.oom->peak.reserved > trace_.peak.reserved) trace_.peak.reserved = trace_.oom->peak.reserved;
+}
+
+bool Replay::setup(const Observer* observer) {
+  const bool done = part(0, program_.setup_end, observer);
   trace_.retries = allocator_.retries();
+  return done;
+}
+
+bool Replay::step(const Observer* observer) {
+  ++step_;
+  trace_.steps.emplace_back();
+  now_ = &trace_.steps.back();
+  allocator_.reset_peaks();
+  step_peak_ = allocator_.allocated();
+  step_peak_at_ = {step_, phase_, layer_, OpKind::none, event_, 0};
+  const bool first = step_ == 1;
+  const bool done = part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size(), observer);
+  trace_.retries = allocator_.retries();
+  if (!done) return false;
+  if (!first) {
+    for (const Program::Carry& carry : program_.carries) std::swap(blocks_[carry.from], blocks_[carry.to]);
+  }
+  const Counters peak = *now_->peak;
+  if (peak.allocated > trace_.peak.allocated) {
+    trace_.peak.allocated = peak.allocated;
+    trace_.peak_at = step_peak_at_;
+  }
+  if (peak.reserved > trace_.peak.reserved) trace_.peak.reserved = peak.reserved;
+  return true;
+}
+
+Trace Replay::run(const ReplayOptions& options, const Observer* observer) {
+  trace_.steps.reserve(static_cast<std::size_t>(options.steps));
+  bool going = setup(observer);
+  while (going && step_ < options.steps) {
+    going = step(observer);
+    if (going && !trace_.settled && settled(step_) && options.until_settled) break;
+  }
   return std::move(trace_);
 }
 

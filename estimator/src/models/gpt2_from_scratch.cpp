@@ -12,6 +12,13 @@ using torch::Frame;
 using torch::Shape;
 using torch::Tensor;
 
+namespace {
+// GPT-2's initialisation: matrices and embeddings normal with deviation 0.02, biases 0, norms 1.
+constexpr OpInfo kNormal{.kind = OpKind::randn, .scalar = 0.02};
+constexpr OpInfo kOnes{.kind = OpKind::fill, .scalar = 1};
+constexpr OpInfo kZeros{.kind = OpKind::fill, .scalar = 0};
+}  // namespace
+
 Gpt2FromScratch::Gpt2FromScratch(torch::Torch& torch, const Config& config)
     : torch_(torch),
       config_(config),
@@ -22,8 +29,8 @@ Gpt2FromScratch::Gpt2FromScratch(torch::Torch& torch, const Config& config)
       V{config.model.vocab_size, letters::V},
       P{config.model.n_positions, letters::P},
       dtype_(config.precision == Precision::bf16 ? DType::bfloat16 : DType::float32) {
-  wte_ = parameter("wte.weight", {V, C});
-  wpe_ = parameter("wpe.weight", {P, C});
+  wte_ = parameter("wte.weight", {V, C}, kNormal);
+  wpe_ = parameter("wpe.weight", {P, C}, kNormal);
   for (std::int64_t i = 0; i < config.model.n_layer; ++i) {
     Block block;
     block.index = static_cast<std::int16_t>(i);
@@ -45,27 +52,27 @@ Gpt2FromScratch::Gpt2FromScratch(torch::Torch& torch, const Config& config)
   // lm_head.weight is wte.weight
 }
 
-Tensor Gpt2FromScratch::parameter(const std::string& name, const Shape& shape) {
+Tensor Gpt2FromScratch::parameter(const std::string& name, const Shape& shape, OpInfo init) {
   Tensor p = torch_.empty(OpKind::copy, shape, dtype_);
   p.named(name, Category::parameters);
   p->leaf_requires_grad = true;
   torch_.recorder.program.parameters += static_cast<std::uint64_t>(shape.elements());
-  torch_.recorder.op({.kind = OpKind::randn}, {}, {p.id()});
+  torch_.recorder.op(init, {}, {p.id()});
   parameters_.push_back(p);
   return p;
 }
 
 Gpt2FromScratch::LayerNorm Gpt2FromScratch::layer_norm(const std::string& name) {
   LayerNorm ln;
-  ln.weight = parameter(name + ".weight", {C});
-  ln.bias = parameter(name + ".bias", {C});
+  ln.weight = parameter(name + ".weight", {C}, kOnes);
+  ln.bias = parameter(name + ".bias", {C}, kZeros);
   return ln;
 }
 
 Gpt2FromScratch::Linear Gpt2FromScratch::linear(const std::string& name, Dim in, Dim out) {
   Linear l;
-  l.weight = parameter(name + ".weight", {out, in});
-  l.bias = parameter(name + ".bias", {out});
+  l.weight = parameter(name + ".weight", {out, in}, kNormal);
+  l.bias = parameter(name + ".bias", {out}, kZeros);
   return l;
 }
 

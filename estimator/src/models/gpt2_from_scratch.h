@@ -47,7 +47,7 @@ class Gpt2FromScratch {
   torch::Tensor mlp(const Block& block, const torch::Tensor& x) const;
   torch::Tensor block_forward(const Block& block, const torch::Tensor& input) const;
 
-  torch::Tensor parameter(const std::string& name, const torch::Shape& shape);
+  torch::Tensor parameter(const std::string& name, const torch::Shape& shape, OpInfo init);
   LayerNorm layer_norm(const std::string& name);
   Linear linear(const std::string& name, Dim in, Dim out);
 

@@ -19,7 +19,7 @@ void warmup(Torch& torch, std::int64_t n) {
   if (n == 0) return;
   Tensor w = torch.empty(OpKind::randn, {Dim{n}, Dim{n}}, DType::float32);
   w.named("warm-up matrix");
-  torch.recorder.op({.kind = OpKind::randn}, {}, {w.id()});
+  torch.recorder.op({.kind = OpKind::randn, .scalar = 1}, {}, {w.id()});
   torch::mm(w, w).named("warm-up product");
 }
 

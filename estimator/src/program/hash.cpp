@@ -22,9 +22,10 @@ std::string program_hash(const Program& program) {
     hash.number(t.storage);
     hash.number(static_cast<std::uint64_t>(t.dtype));
     hash.number(static_cast<std::uint64_t>(t.offset));
-    for (std::size_t i = 0; i < t.rank; ++i) {
-      hash.number(static_cast<std::uint64_t>(t.dims[i].size));
-      hash.number(static_cast<std::uint64_t>(t.strides[i]));
+    const Layout& layout = program.layouts[t.layout];
+    for (int i = 0; i < layout.shape.rank; ++i) {
+      hash.number(static_cast<std::uint64_t>(layout.shape[i].size));
+      hash.number(static_cast<std::uint64_t>(layout.strides[static_cast<std::size_t>(i)]));
     }
   }
   for (const OpInfo& op : program.ops) {

@@ -132,12 +132,9 @@ int letters::exponent(Letters all, int index) {
 std::string formula_of(const Program& program, const TensorInfo& tensor) {
   static constexpr const char* kLetter[] = {"B", "T", "C", "NH", "V", "P"};
   static constexpr int kOrder[] = {0, 3, 1, 2, 4, 5};  // B·NH·T·C·V·P, as the field writes it
+  const Shape& shape = program.layouts[tensor.layout].shape;
   Letters all = 0;
-  std::int64_t elements = 1;
-  for (int i = 0; i < tensor.rank; ++i) {
-    all += tensor.dims[static_cast<std::size_t>(i)].letters;
-    elements *= tensor.dims[static_cast<std::size_t>(i)].size;
-  }
+  for (int i = 0; i < shape.rank; ++i) all += shape[i].letters;
   if (all == 0) return {};
   std::string factors;
   std::string divisors;
@@ -155,8 +152,8 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
     if (e == 3 || e == -3) text += "³";
   }
   // What the letters do not explain: 3 for a fused projection, 4 for the MLP.
-  if (numerator == 0 || (elements * denominator) % numerator != 0) return {};
-  const std::int64_t rest = elements * denominator / numerator;
+  if (numerator == 0 || (shape.elements() * denominator) % numerator != 0) return {};
+  const std::int64_t rest = shape.elements() * denominator / numerator;
   std::string formula = rest == 1 && !factors.empty() ? "" : std::to_string(rest);
   if (!formula.empty() && !factors.empty()) formula += "·";
   return formula.append(factors).append(divisors).append("·").append(std::to_string(size_of(tensor.dtype)));

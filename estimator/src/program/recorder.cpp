@@ -2,6 +2,27 @@
 
 namespace whatfits {
 
+std::size_t Recorder::Hash::operator()(const Layout& layout) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(layout.shape.rank);
+  const auto mix = [&](std::int64_t n) { hash = (hash ^ static_cast<std::uint64_t>(n)) * 0x9e3779b97f4a7c15; };
+  for (int i = 0; i < layout.shape.rank; ++i) {
+    mix(layout.shape[i].size);
+    mix(layout.shape[i].letters);
+    mix(layout.strides[static_cast<std::size_t>(i)]);
+    hash ^= hash >> 32;
+  }
+  return static_cast<std::size_t>(hash);
+}
+
+bool Recorder::Same::operator()(const Layout& a, const Layout& b) const {
+  if (!(a.shape == b.shape)) return false;
+  for (int i = 0; i < a.shape.rank; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (a.shape[i].letters != b.shape[i].letters || a.strides[at] != b.strides[at]) return false;
+  }
+  return true;
+}
+
 Recorder::Recorder(std::size_t block_runs) {
   // What a GPT-2 block of eager attention with AdamW takes, forward, backward and update; others are not far from it.
   program.events.reserve(264 * block_runs);
@@ -24,6 +45,12 @@ StorageId Recorder::alloc(Bytes bytes, OpKind op) {
 }
 
 void Recorder::free(StorageId storage) { push(EventKind::free, storage); }
+
+LayoutId Recorder::layout(const Shape& shape, const Strides& strides) {
+  const auto [at, is_new] = layout_index_.try_emplace({shape, strides}, static_cast<LayoutId>(program.layouts.size()));
+  if (is_new) program.layouts.push_back(at->first);
+  return at->second;
+}
 
 TensorId Recorder::tensor(const TensorInfo& info) {
   program.tensors.push_back(info);

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "whatfits/program.h"
@@ -24,6 +24,8 @@ class Recorder {
   /// A storage of `bytes`, asked for by the operator at work. Its tensor follows with tensor().
   StorageId alloc(Bytes bytes, OpKind op);
   void free(StorageId storage);
+  /// The number of this layout; equal ones have one number. Program::layouts keeps the place of each for good.
+  LayoutId layout(const Shape& shape, const Strides& strides);
   TensorId tensor(const TensorInfo& info);
   /// Runs a kernel. Operands are inputs, outputs, scratch, in this order.
   void op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
@@ -48,7 +50,18 @@ class Recorder {
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
-  std::map<std::string, std::uint32_t, std::less<>> label_index_;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    std::size_t operator()(const Layout& layout) const;
+  };
+  struct Same {
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const { return a == b; }
+    bool operator()(const Layout& a, const Layout& b) const;
+  };
+  std::unordered_map<std::string, std::uint32_t, Hash, Same> label_index_;
+  std::unordered_map<Layout, LayoutId, Hash, Same> layout_index_;
 };
 
 }  // namespace whatfits

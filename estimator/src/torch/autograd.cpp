@@ -11,7 +11,7 @@ AccumulateGrad::AccumulateGrad(Torch& torch, Tensor variable_) : Node(torch), va
   --torch.next_sequence;  // leaves are not numbered: they go first
   sequence = std::numeric_limits<std::uint64_t>::max();
   variable->accumulator = this;
-  outputs.push_back({variable.shape(), variable.dtype()});
+  outputs.push_back({&variable.shape(), variable.dtype()});
 }
 
 AccumulateGrad::~AccumulateGrad() { variable->accumulator = nullptr; }
@@ -28,7 +28,7 @@ Tensor attach(Tensor out, const Ref<Node>& node) {
   if (!node || !out) return out;
   out->grad_fn = node;
   out->output_nr = static_cast<std::uint8_t>(node->outputs.size());
-  node->outputs.push_back({out.shape(), out.dtype()});
+  node->outputs.push_back({&out.shape(), out.dtype()});
   return out;
 }
 
@@ -88,7 +88,7 @@ void validate(const Node& node, Grads& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (!out[i] || !node.wants(i)) continue;
     const Node::Output& expected = node.next[i].node->outputs[node.next[i].input];
-    if (!(out[i].shape() == expected.shape)) out[i] = sum_to(out[i], expected.shape);
+    if (&out[i].shape() != expected.shape && !(out[i].shape() == *expected.shape)) out[i] = sum_to(out[i], *expected.shape);
     if (out[i].dtype() != expected.dtype) out[i] = to(out[i], expected.dtype);
   }
 }

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <vector>
 
+#include "torch/pool.h"
 #include "torch/ref.h"
 #include "torch/tensor.h"
 #include "torch/torch.h"
 
 namespace whatfits::torch {
 
-using Grads = std::vector<Tensor>;
+using Grads = PoolVector<Tensor>;
 
 struct Edge {
   Ref<Node> node;          ///< null: nobody wants this gradient
@@ -22,7 +22,7 @@ struct Edge {
 };
 
 /// One operator's part in backward.
-struct Node {
+struct Node : Pooled {
   explicit Node(Torch& torch) : sequence(torch.next_sequence++) {}
   virtual ~Node() = default;
   Node(const Node&) = delete;
@@ -37,13 +37,13 @@ struct Node {
   std::uint32_t refs = 0;
   std::uint64_t sequence;
   std::int16_t layer = kNoLayer;  ///< block that made it, so that backward's tensors belong somewhere
-  std::vector<Edge> next;
+  PoolVector<Edge> next;
   /// What each of the operator's outputs looked like; a gradient that comes in differently is summed or cast to it.
   struct Output {
-    Shape shape;
+    const Shape* shape = nullptr;  ///< of the program's layouts
     DType dtype = DType::float32;
   };
-  std::vector<Output> outputs;
+  PoolVector<Output> outputs;
 
   // While backward runs.
   Grads buffer;

@@ -33,7 +33,7 @@ struct CheckpointFrame {
 };
 
 /// Where a saved tensor will be once the block has run again.
-struct CheckpointPlace {
+struct CheckpointPlace : Pooled {
   CheckpointPlace(CheckpointFrame& frame_, std::size_t index_) : frame(&frame_), index(index_) {}
   ~CheckpointPlace() { frame->places[index] = nullptr; }
   std::uint32_t refs = 0;

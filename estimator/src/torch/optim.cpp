@@ -15,15 +15,7 @@ Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
   const StorageInfo& of = program.storages[parameter->storage->id];
   state.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
   torch.recorder.storage(state->storage->id).layer = of.layer;
-  torch.recorder.op({.kind = OpKind::fill}, {}, {state.id()});
   return state;
-}
-
-Tensor scalar(Torch& torch, OpKind kind, DType dtype, const char* label) {
-  Tensor s = torch.empty(kind, {}, dtype);
-  s.named(label);
-  torch.recorder.op({.kind = kind}, {}, {s.id()});
-  return s;
 }
 
 }  // namespace
@@ -52,20 +44,20 @@ void OptimizerState::make_adam_state(bool step_on_device) {
   if (!exp_avg_.empty()) return;
   for (const Tensor& p : parameters_) {
     if (step_on_device) {
-      steps_.push_back(scalar(torch_, OpKind::fill, DType::float32, "step"));
-      steps_.back().named("step", Category::optimizer_state);
+      const Program& program = torch_.recorder.program;
+      steps_.push_back(full(torch_, {}, DType::float32, 0));
+      steps_.back().named("step of " + program.labels[program.storages[p->storage->id].label], Category::optimizer_state);
     }
-    exp_avg_.push_back(state_like(p, OpKind::adamw, "exp_avg"));
-    exp_avg_sq_.push_back(state_like(p, OpKind::adamw, "exp_avg_sq"));
+    for (auto [states, name] : {std::pair{&exp_avg_, "exp_avg"}, std::pair{&exp_avg_sq_, "exp_avg_sq"}}) {
+      states->push_back(state_like(p, OpKind::adamw, name));
+      torch_.recorder.op({.kind = OpKind::fill}, {}, {states->back().id()});
+    }
   }
 }
 
-void OptimizerState::update(OpKind kind, const Tensor& parameter, std::size_t i, std::initializer_list<TensorId> scratch) {
-  if (exp_avg_sq_.empty()) {
-    torch_.recorder.op({.kind = kind}, {parameter->grad.id(), exp_avg_[i].id()}, {parameter.id()}, scratch);
-  } else {
-    torch_.recorder.op({.kind = kind}, {parameter->grad.id(), exp_avg_[i].id(), exp_avg_sq_[i].id()}, {parameter.id()}, scratch);
-  }
+void OptimizerState::adam(OpKind kind, std::size_t i, std::initializer_list<TensorId> scratch) {
+  const Tensor& p = parameters_[i];
+  torch_.recorder.op({.kind = kind}, {p->grad.id()}, {p.id(), exp_avg_[i].id(), exp_avg_sq_[i].id()}, scratch);
 }
 
 void OptimizerState::adamw_foreach() {
@@ -76,29 +68,31 @@ void OptimizerState::adamw_foreach() {
     denominators.push_back(torch_.empty_strided(OpKind::adamw, p.shape(), p->strides, p.dtype()));
     denominators.back().named("square roots of exp_avg_sq");
   }
-  for (std::size_t i = 0; i < parameters_.size(); ++i) update(OpKind::adamw, parameters_[i], i, {denominators[i].id()});
+  for (std::size_t i = 0; i < parameters_.size(); ++i) adam(OpKind::adamw, i, {denominators[i].id()});
   while (!denominators.empty()) denominators.pop_back();
 }
 
 void OptimizerState::adamw_fused() {
   make_adam_state(true);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) update(OpKind::adamw_fused, parameters_[i], i);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = parameters_[i];
+    torch_.recorder.op({.kind = OpKind::adamw_fused}, {p->grad.id()}, {p.id(), exp_avg_[i].id(), exp_avg_sq_[i].id(), steps_[i].id()});
+  }
 }
 
 void OptimizerState::adamw_for_loop() {
   make_adam_state(false);
-  // denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps): the name is bound again only when the next one is made.
+  // denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps): the name is bound again only when the next one is made. One
+  // kernel does the whole update, so what PyTorch would compute into these two is never written.
   Tensor denom;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
     Tensor root = torch_.empty_strided(OpKind::sqrt, p.shape(), p->strides, p.dtype());
     root.named("square root of exp_avg_sq");
-    torch_.recorder.op({.kind = OpKind::sqrt}, {exp_avg_sq_[i].id()}, {root.id()});
     Tensor quotient = torch_.empty_strided(OpKind::div, p.shape(), p->strides, p.dtype());
     quotient.named("AdamW's denominator");
-    torch_.recorder.op({.kind = OpKind::div_scalar, .scalar = 1}, {root.id()}, {quotient.id()});
     root.reset();
-    update(OpKind::adamw, p, i, {quotient.id()});
+    adam(OpKind::adamw, i, {quotient.id()});
     denom = std::move(quotient);
   }
 }
@@ -113,7 +107,8 @@ void OptimizerState::sgd(bool momentum) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
     if (momentum) {
-      update(OpKind::sgd_momentum, p, i);
+      const std::uint8_t fresh = first ? op_flags::fresh_momentum : std::uint8_t{0};
+      torch_.recorder.op({.kind = OpKind::sgd_momentum, .flags = fresh}, {p->grad.id()}, {p.id(), exp_avg_[i].id()});
     } else {
       torch_.recorder.op({.kind = OpKind::sgd}, {p->grad.id()}, {p.id()});
     }
@@ -156,7 +151,8 @@ void clip_grad_norm(Torch& torch, const std::vector<Tensor>& parameters) {
     }
     Tensor stacked = torch.empty(OpKind::stack, {Dim{static_cast<std::int64_t>(norms.size())}}, norms[0].dtype());
     stacked.named("norms of the gradients");
-    for (const Tensor& norm : norms) torch.recorder.op({.kind = OpKind::stack}, {norm.id()}, {stacked.id()});
+    for (std::size_t i = 0; i < norms.size(); ++i)
+      torch.recorder.op({.kind = OpKind::stack, .scalar = static_cast<double>(i)}, {norms[i].id()}, {stacked.id()});
     total = torch.empty(OpKind::vector_norm, {}, stacked.dtype());
     total.named("norm of all gradients");
     torch.recorder.op({.kind = OpKind::vector_norm}, {stacked.id()}, {total.id()});

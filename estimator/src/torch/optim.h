@@ -24,7 +24,7 @@ class OptimizerState {
   void adamw_for_loop();
   void sgd(bool momentum);
   void make_adam_state(bool step_on_device);
-  void update(OpKind kind, const Tensor& parameter, std::size_t i, std::initializer_list<TensorId> scratch = {});
+  void adam(OpKind kind, std::size_t i, std::initializer_list<TensorId> scratch);
 
   Torch& torch_;
   Optimizer kind_;

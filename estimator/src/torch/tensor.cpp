@@ -7,25 +7,11 @@ namespace whatfits::torch {
 
 StorageImpl::~StorageImpl() { torch.recorder.free(id); }
 
+TensorImpl::TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Shape& shape_, const Strides& strides_, std::int64_t offset_,
+                       DType dtype_)
+    : dtype(dtype_), id(id_), shape(shape_), strides(strides_), offset(offset_), storage(std::move(storage_)) {}
+
 TensorImpl::~TensorImpl() = default;
-
-Shape::Shape(std::initializer_list<Dim> list) {
-  for (const Dim d : list) dims[static_cast<std::size_t>(rank++)] = d;
-}
-
-std::int64_t Shape::elements() const {
-  std::int64_t n = 1;
-  for (int i = 0; i < rank; ++i) n *= (*this)[i].size;
-  return n;
-}
-
-bool operator==(const Shape& a, const Shape& b) {
-  if (a.rank != b.rank) return false;
-  for (int i = 0; i < a.rank; ++i) {
-    if (a[i].size != b[i].size) return false;
-  }
-  return true;
-}
 
 Torch& Tensor::torch() const { return impl_->storage->torch; }
 const Shape& Tensor::shape() const {

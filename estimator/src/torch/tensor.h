@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "torch/pool.h"
 #include "torch/ref.h"
 #include "whatfits/program.h"
 
@@ -16,7 +17,7 @@ struct Node;
 struct TensorImpl;
 
 /// A piece of device memory. Allocated when made, freed when the last tensor that looks at it is gone.
-struct StorageImpl {
+struct StorageImpl : Pooled {
   StorageImpl(Torch& torch_, StorageId id_) : torch(torch_), id(id_) {}
   ~StorageImpl();
   StorageImpl(const StorageImpl&) = delete;
@@ -26,20 +27,8 @@ struct StorageImpl {
   const StorageId id;
 };
 
-using Dims = std::array<Dim, kMaxRank>;
-using Strides = std::array<std::int64_t, kMaxRank>;
-
-/// Sizes of a tensor, outermost first.
-struct Shape {
-  Shape() = default;
-  Shape(std::initializer_list<Dim> list);
-  int rank = 0;
-  Dims dims{};
-  Dim operator[](int i) const { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
-  Dim& operator[](int i) { return dims[static_cast<std::size_t>(i < 0 ? rank + i : i)]; }
-  std::int64_t elements() const;
-  friend bool operator==(const Shape& a, const Shape& b);
-};
+using whatfits::Shape;
+using whatfits::Strides;
 
 /// A handle, as in Python: copying it makes another name for the same tensor.
 class Tensor {
@@ -72,21 +61,22 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-struct TensorImpl {
-  TensorImpl() = default;
+struct TensorImpl : Pooled {
+  /// `shape_` and `strides_` must be those of one of the program's layouts, which stay where they are.
+  TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Shape& shape_, const Strides& strides_, std::int64_t offset_, DType dtype_);
   ~TensorImpl();
   TensorImpl(const TensorImpl&) = delete;
   TensorImpl& operator=(const TensorImpl&) = delete;
 
   std::uint32_t refs = 0;
-  DType dtype = DType::float32;
+  const DType dtype;
   bool leaf_requires_grad = false;
   std::uint8_t output_nr = 0;  ///< which output of grad_fn
-  Shape shape;
-  Strides strides{};
-  std::int64_t offset = 0;  ///< in elements
-  TensorId id = 0;
-  Ref<StorageImpl> storage;
+  const TensorId id;
+  const Shape& shape;
+  const Strides& strides;
+  const std::int64_t offset;  ///< in elements
+  const Ref<StorageImpl> storage;
   Ref<TensorImpl> base;  ///< of a view: the tensor it looks into, which it keeps alive
   Ref<Node> grad_fn;
   Node* accumulator = nullptr;  ///< of a leaf: its AccumulateGrad while a graph holds one

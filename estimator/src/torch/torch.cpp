@@ -6,20 +6,11 @@
 
 namespace whatfits::torch {
 
-Tensor Torch::register_tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, DType dtype) {
-  TensorInfo info;
-  info.storage = storage->id;
-  info.dtype = dtype;
-  info.rank = static_cast<std::uint8_t>(shape.rank);
-  info.dims = shape.dims;
-  info.strides = strides;
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = dtype;
-  impl->shape = shape;
-  impl->strides = strides;
-  impl->storage = std::move(storage);
-  impl->id = recorder.tensor(info);
-  return Tensor(std::move(impl));
+Tensor Torch::tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, std::int64_t offset, DType dtype) {
+  const LayoutId layout = recorder.layout(shape, strides);
+  const TensorId id = recorder.tensor({.storage = storage->id, .layout = layout, .offset = offset, .dtype = dtype});
+  const Layout& kept = recorder.program.layouts[layout];
+  return Tensor(Ref<TensorImpl>(new TensorImpl(id, std::move(storage), kept.shape, kept.strides, offset, dtype)));
 }
 
 Tensor Torch::empty(OpKind op, const Shape& shape, DType dtype) { return empty_strided(op, shape, contiguous_strides(shape), dtype); }
@@ -27,7 +18,7 @@ Tensor Torch::empty(OpKind op, const Shape& shape, DType dtype) { return empty_s
 Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& strides, DType dtype) {
   const Bytes bytes = static_cast<Bytes>(shape.elements()) * size_of(dtype);
   Ref<StorageImpl> storage(new StorageImpl(*this, recorder.alloc(bytes, op)));
-  Tensor t = register_tensor(std::move(storage), shape, strides, dtype);
+  Tensor t = tensor(std::move(storage), shape, strides, 0, dtype);
   StorageInfo& info = recorder.storage(t->storage->id);
   info.tensor = t.id();
   // Score-shaped and vocabulary-shaped tensors are what people look for in a ledger, whoever made them.
@@ -58,33 +49,13 @@ void Torch::need_blas_workspace() {
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Strides& strides, std::int64_t offset) {
-  TensorInfo info;
-  info.storage = t->storage->id;
-  info.dtype = t.dtype();
-  info.rank = static_cast<std::uint8_t>(shape.rank);
-  info.offset = offset;
-  info.dims = shape.dims;
-  info.strides = strides;
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = t.dtype();
-  impl->shape = shape;
-  impl->strides = strides;
-  impl->offset = offset;
-  impl->storage = t->storage;
-  impl->base = t->base ? t->base : t.impl();
-  impl->id = t.torch().recorder.tensor(info);
-  return Tensor(std::move(impl));
+  Tensor out = t.torch().tensor(t->storage, shape, strides, offset, t.dtype());
+  out->base = t->base ? t->base : t.impl();
+  return out;
 }
 
 Tensor detach(const Tensor& t) {
-  Ref<TensorImpl> impl(new TensorImpl);
-  impl->dtype = t.dtype();
-  impl->shape = t.shape();
-  impl->strides = t->strides;
-  impl->offset = t->offset;
-  impl->storage = t->storage;
-  impl->id = t.id();
-  return Tensor(std::move(impl));
+  return Tensor(Ref<TensorImpl>(new TensorImpl(t.id(), t->storage, t.shape(), t->strides, t->offset, t.dtype())));
 }
 
 }  // namespace whatfits::torch

@@ -34,6 +34,9 @@ struct Autocast {
 };
 
 class Torch {
+ private:
+  Pool pool_;  // first, so that it outlives every tensor that is held here
+
  public:
   Torch(Recorder& recorder_, DeviceFacts device_) : recorder(recorder_), device(device_) {}
 
@@ -57,9 +60,10 @@ class Torch {
   void note(const char* text);
   /// Allocated by the first product on a thread, after its output (Context::getCurrentCUDABlasHandle).
   void need_blas_workspace();
+  /// A look at a storage.
+  Tensor tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, std::int64_t offset, DType dtype);
 
  private:
-  Tensor register_tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, DType dtype);
   Tensor workspaces_[2];
 };
 

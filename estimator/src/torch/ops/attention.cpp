@@ -15,6 +15,7 @@ struct AttentionBackward : Node {
   using Node::Node;
   Saved bias, query, key, value, logsumexp, output;
   bool dropout = false;
+  double scaled_for = 1;  ///< head size by whose square root the scores are divided: that before padding
   void release() override {
     bias.reset();
     key.reset();
@@ -70,8 +71,8 @@ struct FlashBackward final : AttentionBackward {
         dk_expanded = torch.empty(op, shape, q.dtype()).named("flash attention: gradient of the key, by query head");
         dv_expanded = torch.empty(op, shape, q.dtype()).named("flash attention: gradient of the value, by query head");
       }
-      torch.recorder.op({.kind = op}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
-                        {softmax_d.id(), accumulator.id()});
+      torch.recorder.op({.kind = op, .scalar = scaled_for}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()},
+                        {dq.id(), dk.id(), dv.id()}, {softmax_d.id(), accumulator.id()});
     }
     out = {std::move(dq), std::move(dk), std::move(dv)};
   }
@@ -99,23 +100,25 @@ struct EfficientBackward final : AttentionBackward {
       const Tensor product = empty_like(OpKind::mul, g32);
       product.named("attention backward: gradient times output");
       torch.recorder.op({.kind = OpKind::mul}, {g32.id(), o32.id()}, {product.id()});
-      delta = torch.scratch(OpKind::sum, sizes.delta).named(kDelta);
-      torch.recorder.op({.kind = OpKind::sum}, {product.id()}, {delta.id()});
+      const Shape rows{q.size(0), q.size(1), q.size(2)};
+      delta = torch.empty(OpKind::sum, rows, DType::float32).named(kDelta);
+      torch.recorder.op({.kind = OpKind::sum, .flags = op_flags::last_dimension}, {product.id()}, {delta.id()});
       if (q.size(1).size > 1 && q.size(2).size > 1) {
-        Tensor transposed = torch.scratch(OpKind::copy, sizes.delta).named(kDelta);
+        Tensor transposed = torch.empty(OpKind::copy, rows, DType::float32).named(kDelta);
         torch.recorder.op({.kind = OpKind::copy}, {delta.id()}, {transposed.id()});
         delta = std::move(transposed);
       }
     } else {
       delta = torch.scratch(op, sizes.delta).named(kDelta);
     }
+    const OpInfo info{.kind = op, .scalar = scaled_for};
+    const std::initializer_list<TensorId> inputs{grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()};
     if (sizes.workspace != 0) {
       const Tensor workspace = torch.scratch(op, sizes.workspace).named("memory-efficient attention workspace");
-      torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()},
-                        {delta.id(), workspace.id()});
+      torch.recorder.op(info, inputs, {dq.id(), dk.id(), dv.id()}, {delta.id(), workspace.id()});
       delta.reset();
     } else {
-      torch.recorder.op({.kind = op}, {grads[0].id(), q.id(), k.id(), v.id(), o.id(), lse.id()}, {dq.id(), dk.id(), dv.id()}, {delta.id()});
+      torch.recorder.op(info, inputs, {dq.id(), dk.id(), dv.id()}, {delta.id()});
     }
     delta.reset();
     out = {std::move(dq), std::move(dk), std::move(dv)};
@@ -123,20 +126,23 @@ struct EfficientBackward final : AttentionBackward {
 };
 
 template <class N>
-void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Tensor& v, double dropout) {
+void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout) {
   if (!node) return;
+  node->scaled_for = scaled_for;
   node->dropout = dropout > 0;
   node->key.save(k);
   node->query.save(q);
   node->value.save(v);
 }
 
-Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout) {
+double head_size(const Tensor& q) { return static_cast<double>(q.size(3).size); }
+
+Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout) {
   if (!q || !k || !v) return {};
   constexpr OpKind op = OpKind::sdpa_flash;
   Torch& torch = q.torch();
   const auto node = make_node<FlashBackward>(torch, {&q, &k, &v});
-  save_inputs(node, q, k, v, dropout);
+  save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
   const FlashAttention sizes = flash_sizes(q, dropout > 0);
   Tensor out = empty_like(op, q);
@@ -145,9 +151,9 @@ Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout) 
   if (sizes.splits > 1) {
     const Tensor parts = torch.scratch(op, sizes.logsumexp_parts).named("flash attention: log-sum-exp of the splits");
     const Tensor outputs = torch.scratch(op, sizes.output_parts).named("flash attention: outputs of the splits");
-    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
+    torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
   } else {
-    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
+    torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
   }
   if (node) {
     node->logsumexp.save_output(lse);
@@ -163,19 +169,29 @@ Tensor efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   Torch& torch = q.torch();
   const auto node = make_node<EfficientBackward>(torch, {&q, &k, &v});
   if (node) node->bias.save(bias);
-  save_inputs(node, q, k, v, dropout);
+  const double scaled_for = head_size(q);
+  save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
   const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
                                                        dropout > 0, torch.device.compute_capability);
   Tensor out = empty_heads_inside(torch, op, q.shape(), q.dtype());
   Tensor lse;
   if (q.requires_grad()) lse = torch.scratch(op, sizes.logsumexp).named("attention log-sum-exp");
-  if (sizes.output_accumulator != 0) {
-    const Tensor accumulator = torch.scratch(op, sizes.output_accumulator).named("memory-efficient attention: float32 output");
-    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id()}, {accumulator.id()});
-  } else {
-    torch.recorder.op({.kind = op}, {q.id(), k.id(), v.id()}, {out.id()});
+  Tensor accumulator;
+  if (sizes.output_accumulator != 0)
+    accumulator = torch.scratch(op, sizes.output_accumulator).named("memory-efficient attention: float32 output");
+  OpInfo info{.kind = op, .inputs = 3, .outputs = 1, .scalar = scaled_for};
+  std::vector<TensorId> operands{q.id(), k.id(), v.id(), out.id()};
+  if (lse) {
+    operands.push_back(lse.id());
+    ++info.outputs;
   }
+  if (accumulator) {
+    operands.push_back(accumulator.id());
+    ++info.scratch;
+  }
+  torch.recorder.op(info, operands);
+  accumulator.reset();
   if (node) {
     node->logsumexp.save_output(lse);
     node->output.save_output(out);
@@ -225,12 +241,12 @@ Tensor cut_last(const Tensor& x, Dim narrow) {
 Tensor padded_flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout) {
   if (!q) return {};
   const Dim last = q.size(3);
-  if (last.size % 8 == 0) return flash(q, k, v, dropout);
+  if (last.size % 8 == 0) return flash(q, k, v, head_size(q), dropout);
   const Dim wide{(last.size + 7) / 8 * 8, last.letters};
   const Tensor a = pad_last(q, wide);
   const Tensor b = pad_last(k, wide);
   const Tensor c = pad_last(v, wide);
-  return cut_last(flash(a, b, c, dropout), last);
+  return cut_last(flash(a, b, c, head_size(q), dropout), last);
 }
 
 // ---- masks -------------------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ struct SplitBackward final : Node {
   Shape shape;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     for (std::size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i]) grads[i] = full(torch, outputs[i].shape, outputs[i].dtype, 0);
+      if (!grads[i]) grads[i] = full(torch, *outputs[i].shape, outputs[i].dtype, 0);
     }
     Tensor whole = torch.empty(OpKind::cat, shape, grads[0].dtype());
     torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()},
