@@ -167,7 +167,7 @@ class ToJson {
   void only(const char*, const json&) {}
   bool given(const char*) { return true; }
   void rope(const double& share) {
-    if (share != 1) out_["partial_rotary_factor"] = share;
+    out_["partial_rotary_factor"] = share;
   }
   void clash(const char*, std::string) {}
 
@@ -218,6 +218,19 @@ void fields(Form& form, Model& m, Share& rotary_share) {
     form.only("reorder_and_upcast_attn", false);
     form.only("scale_attn_by_inverse_layer_idx", false);
     if (type == "gpt_bigcode") form.only("multi_query", true);
+  } else if (type == "opt") {
+    shape(form, m);
+    form.integer({"max_position_embeddings"}, 1, limits::positions, m.n_positions);
+    form.integer({"ffn_dim"}, 1, 4 * kWidth, m.n_inner);
+    form.integer({"word_embed_proj_dim"}, 1, kWidth, m.word_embed_dim);
+    form.activation({"activation_function"}, m.activation);
+    form.probability({"dropout"}, m.resid_pdrop);
+    form.probability({"attention_dropout"}, m.attn_pdrop);
+    form.boolean({"do_layer_norm_before"}, m.pre_norm);
+    form.only("_remove_final_layer_norm", false);
+    form.only("enable_bias", true);
+    form.only("layer_norm_elementwise_affine", true);
+    form.only("layerdrop", 0.0);
   } else {
     shape(form, m);
     form.integer({"max_position_embeddings", "n_positions"}, 1, limits::positions, m.n_positions);
@@ -226,7 +239,11 @@ void fields(Form& form, Model& m, Share& rotary_share) {
     form.activation({"hidden_act", "hidden_activation"}, m.activation);
     form.probability({"attention_dropout"}, m.attn_pdrop);
     form.rope(rotary_share);
-    if (type == "llama" || type == "qwen3") form.boolean({"attention_bias"}, m.attention_bias);
+    if (type == "gpt_neox") {
+      form.probability({"hidden_dropout"}, m.resid_pdrop);
+      form.boolean({"use_parallel_residual"}, m.parallel_residual);
+    }
+    if (type == "llama" || type == "qwen3" || type == "gpt_neox") form.boolean({"attention_bias"}, m.attention_bias);
     if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
   }
   form.boolean({"tie_word_embeddings"}, m.tie_word_embeddings);
@@ -279,6 +296,26 @@ ModelConfig defaults_of(std::string_view type) {
     m.embd_pdrop = m.attn_pdrop = m.resid_pdrop = 0.1;
     return m;
   }
+  if (type == "opt") {
+    m.vocab_size = 50272;
+    m.n_positions = 2048;
+    m.activation = Activation::relu;
+    m.n_inner = 3072;
+    m.resid_pdrop = 0.1;
+    return m;
+  }
+  if (type == "gpt_neox") {
+    m.vocab_size = 50432;
+    m.n_embd = 6144;
+    m.n_layer = 44;
+    m.n_head = 64;
+    m.n_inner = 24576;
+    m.n_positions = 2048;
+    m.parallel_residual = true;
+    m.attention_bias = true;
+    m.tie_word_embeddings = false;
+    return m;
+  }
   m.n_embd = 4096;
   m.n_head = 32;
   m.n_layer = 32;
@@ -307,6 +344,7 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
   const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt";
   if (m.n_kv_head == 0) m.n_kv_head = m.model_type == "gpt_bigcode" ? 1 : m.n_head;
   if (m.n_inner == 0) m.n_inner = 4 * m.n_embd;
+  if (m.model_type == "opt" && m.word_embed_dim == 0) m.word_embed_dim = m.n_embd;
   if (m.head_dim == 0) {
     if (m.n_embd % m.n_head != 0) {
       form.clash("model_type", "the number of heads (" + std::to_string(m.n_head) + ") must divide the width (" + std::to_string(m.n_embd) +
@@ -331,7 +369,7 @@ void read_hf_model(Reader& reader, ModelConfig& out) {
   out = defaults_of(out.model_type);
   out.assumed_from = assumed;
   FromJson form(reader);
-  double rotary_share = 1;
+  double rotary_share = out.model_type == "gpt_neox" ? 0.25 : 1;
   fields(form, out, rotary_share);
   read_window(form, out);
   derive(form, out, rotary_share);

@@ -36,6 +36,7 @@ Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dime
 /// x[..., start : start + length, ...]; a node and, in backward, zeros of the whole, even where it takes everything.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype);  ///< of at least this type
 Tensor pad_right(const Tensor& x, std::int64_t count);  ///< of the last dimension, outside graphs
 
 // elementwise.cpp

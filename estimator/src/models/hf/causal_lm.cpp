@@ -2,6 +2,7 @@
 
 #include "models/hf/masks.h"
 #include "torch/checkpoint.h"
+#include "torch/iterator.h"
 #include "torch/ops.h"
 
 namespace whatfits::hf {
@@ -29,9 +30,10 @@ void DynamicCache::update(Tensor& keys, Tensor& values, std::int64_t window) {
     held_.push_back(torch::full(torch, {}, DType::int64, 0));
     held_.back().named("width of the sliding window", Category::buffers);
   }
+  // torch.cat([what was there, new]): what was there is empty, and both halves of it have the keys' type.
   Tensor k = torch::cat({&keys}, -2);
   k.named("cached keys");
-  Tensor v = torch::cat({&values}, -2);
+  Tensor v = torch::cat({&values}, -2, torch::promoted(values, keys));
   v.named("cached values");
   if (window > 0) {
     const auto kept = [window](const Tensor& x) {
@@ -181,7 +183,8 @@ Tensor rotate_half(const Tensor& x) {
   return rotated;
 }
 
-/// (x * cos) + (rotate_half(x) * sin)
+}  // namespace
+
 Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   if (!x) return {};
   const Tensor straight = torch::mul(x, cos);
@@ -189,8 +192,6 @@ Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   turned = torch::mul(turned, sin);
   return torch::add(straight, turned);
 }
-
-}  // namespace
 
 void apply_rotary_pos_emb(Tensor& q, Tensor& k, const Tensor& cos, const Tensor& sin) {
   const Tensor c = torch::unsqueeze(cos, 1);

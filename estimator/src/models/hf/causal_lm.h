@@ -40,6 +40,7 @@ struct Shared {
   Tensor mask;          ///< for full attention; undefined where attention needs none
   Tensor sliding_mask;  ///< for layers with a sliding window
   Tensor cos, sin;      ///< rotary embeddings
+  Tensor position_ids;  ///< passed on to every layer, and kept with what a checkpoint keeps
   DynamicCache* cache = nullptr;
 };
 
@@ -49,6 +50,9 @@ struct RotaryEmbedding {
   /// cos and sin, [1, T, rotated width of a head], in the type of `x`.
   void operator()(const Tensor& x, const Tensor& position_ids, Tensor& cos, Tensor& sin) const;
 };
+
+/// (x * cos) + (rotate_half(x) * sin), with cos and sin as [1, 1, T, D].
+Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin);
 
 /// Turns q and k ([B, heads, T, D]); both names are bound again.
 void apply_rotary_pos_emb(Tensor& q, Tensor& k, const Tensor& cos, const Tensor& sin);
@@ -80,17 +84,17 @@ class CausalLM {
  protected:
   CausalLM(torch::Torch& torch_, const Config& config_);
 
-  bool use_cache() const { return config.script.use_cache.value_or(config.model.use_cache); }
+  /// Checkpointing switches the cache off (merge_with_config_defaults).
+  bool use_cache() const {
+    return config.checkpointing == Checkpointing::none && config.script.use_cache.value_or(config.model.use_cache);
+  }
   /// torch.arange(T) + past, [1, T]
   Tensor positions() const;
   /// create_causal_mask, or with `window` create_sliding_window_causal_mask. Undefined where the kernel needs no mask.
   Tensor causal_mask(const Tensor& inputs_embeds, const Tensor& attention_mask, const Tensor& position_ids, std::int64_t window) const;
   /// A GradientCheckpointingLayer called with `x`; what else it is given goes with `forward`.
   Tensor layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) const;
-  /// The layer's keyword arguments as the layer sees them: a checkpointed one gets no cache.
-  DynamicCache* layer_cache(DynamicCache& cache) const {
-    return use_cache() && config.checkpointing == Checkpointing::none ? &cache : nullptr;
-  }
+  DynamicCache* cache_of(CausalLMOutput& out) const { return use_cache() ? &out.cache : nullptr; }
   /// hidden_states[:, slice(0, None), :], then the head.
   Tensor head_of(const Tensor& hidden, const Tensor& weight) const;
   /// self.loss_function(logits, labels, vocab_size); undefined without labels.

@@ -31,7 +31,7 @@ class Gpt2 final : public CausalLM {
 
   CausalLMOutput forward(const Tensor& input_ids, const Tensor& labels, const Tensor& attention_mask) override {
     CausalLMOutput out;
-    Tensor hidden = model(input_ids, attention_mask, out.cache);
+    Tensor hidden = model(input_ids, attention_mask, cache_of(out));
     out.logits = head_of(hidden, lm_head_);
     out.loss = loss_of(out.logits, labels);
     return out;
@@ -46,7 +46,7 @@ class Gpt2 final : public CausalLM {
     Linear c_fc, mlp_proj;
   };
 
-  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache& cache) {
+  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
     const Tensor inputs_embeds = torch::embedding(wte_, input_ids);
     inputs_embeds.named("token embeddings");
     const Tensor position_ids = positions();
@@ -55,7 +55,8 @@ class Gpt2 final : public CausalLM {
     Tensor hidden = torch::add(inputs_embeds, position_embeds);
     hidden.named("residual stream");
     Shared shared;
-    shared.cache = layer_cache(cache);
+    shared.cache = cache;
+    shared.position_ids = position_ids;
     shared.mask = causal_mask(inputs_embeds, attention_mask, position_ids, 0);
     hidden = torch::dropout(hidden, dropout(m.embd_pdrop));
     for (const Block& b : blocks_) {

@@ -43,7 +43,7 @@ class Llama final : public CausalLM {
 
   CausalLMOutput forward(const Tensor& input_ids, const Tensor& labels, const Tensor& attention_mask) override {
     CausalLMOutput out;
-    Tensor hidden = model(input_ids, attention_mask, out.cache);
+    Tensor hidden = model(input_ids, attention_mask, cache_of(out));
     out.logits = head_of(hidden, lm_head_);
     out.loss = loss_of(out.logits, labels);
     return out;
@@ -59,12 +59,13 @@ class Llama final : public CausalLM {
     RmsNorm input_layernorm, post_attention_layernorm;
   };
 
-  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache& cache) {
+  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
     const Tensor inputs_embeds = torch::embedding(embed_tokens_, input_ids);
     inputs_embeds.named("token embeddings");
     const Tensor position_ids = positions();
     Shared shared;
-    shared.cache = layer_cache(cache);
+    shared.cache = cache;
+    shared.position_ids = position_ids;
     bool full = false;
     bool sliding = false;
     for (const Block& b : blocks_) (b.window > 0 ? sliding : full) = true;

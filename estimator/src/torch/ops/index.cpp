@@ -51,19 +51,28 @@ Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
   for (const Tensor* part : parts) {
     if (!*part) return {};
   }
+  DType dtype = (*parts.begin())->dtype();
+  for (const Tensor* part : parts) {
+    if (part->dtype() != dtype) dtype = DType::float32;
+  }
+  return cat(parts, dim, dtype);
+}
+
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype) {
+  for (const Tensor* part : parts) {
+    if (!*part) return {};
+  }
   const Tensor& first = **parts.begin();
   if (dim < 0) dim += first.rank();
   Torch& torch = first.torch();
   const auto node = make_node<CatBackward>(torch, parts);
   Shape shape = first.shape();
   shape[dim] = Dim{0};
-  DType dtype = first.dtype();
   std::vector<TensorId> operands;
   for (const Tensor* part : parts) {
     const Dim length = part->size(dim);
     shape[dim] = Dim{shape[dim].size + length.size, length.letters};
     if (node) node->lengths.push_back(length);
-    if (part->dtype() != dtype) dtype = promoted(*part, first);
     operands.push_back(part->id());
   }
   if (node) node->dim = dim;
