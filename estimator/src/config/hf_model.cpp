@@ -60,6 +60,16 @@ class FromJson {
     }
     reader_.not_allowed(key, *value, "must be " + listed(names, "or"));
   }
+  /// A soft cap: a number, or null for none. The number itself changes no tensor.
+  void capped(const char* key, bool& out) {
+    const json* value = reader_.find(key);
+    if (value == nullptr) return;
+    if (value->is_null() || (value->is_number() && *value > 0)) {
+      out = !value->is_null();
+    } else {
+      reader_.not_allowed(key, *value, "must be a number above 0, or null");
+    }
+  }
   /// layer_types: which layers have the sliding window.
   void layers(ModelConfig& m) {
     const char* key = present({"layer_types"});
@@ -158,6 +168,10 @@ class ToJson {
       return;
     }
   }
+  void capped(const char* key, const bool& value) {
+    out_[key] = nullptr;
+    if (value) out_[key] = 50.0;
+  }
   void layers(const ModelConfig& m) {
     if (m.sliding.empty()) return;
     auto types = ordered_json::array();
@@ -243,7 +257,19 @@ void fields(Form& form, Model& m, Share& rotary_share) {
       form.probability({"hidden_dropout"}, m.resid_pdrop);
       form.boolean({"use_parallel_residual"}, m.parallel_residual);
     }
-    if (type == "llama" || type == "qwen3" || type == "gpt_neox") form.boolean({"attention_bias"}, m.attention_bias);
+    if (type == "gemma2") {
+      form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
+      form.capped("attn_logit_softcapping", m.softcap_attention);
+      form.capped("final_logit_softcapping", m.softcap_logits);
+    }
+    if (type == "phi") {
+      form.probability({"embd_pdrop"}, m.embd_pdrop);
+      form.probability({"resid_pdrop"}, m.resid_pdrop);
+      form.only("qk_layernorm", false);
+    }
+    if (type == "olmo") form.only("clip_qkv", nullptr);
+    if (type == "gemma" || type == "gemma2") form.only("use_bidirectional_attention", false);
+    if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo") form.boolean({"attention_bias"}, m.attention_bias);
     if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
   }
   form.boolean({"tie_word_embeddings"}, m.tie_word_embeddings);
@@ -257,6 +283,10 @@ void read_window(FromJson& form, ModelConfig& m) {
   if (m.model_type == "mistral") {
     form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
     if (!form.given("sliding_window")) m.sliding_window = 0;
+  }
+  if (m.model_type == "gemma2") {
+    for (std::int64_t i = 0; i < m.n_layer; ++i) m.sliding.push_back(i % 2 == 0);
+    form.layers(m);
   }
   if (m.model_type == "qwen2" || m.model_type == "qwen3") {
     bool uses = false;
@@ -280,6 +310,7 @@ void write_window(const ModelConfig& m, ordered_json& out) {
     out["sliding_window"] = nullptr;
     if (m.sliding_window > 0) out["sliding_window"] = m.sliding_window;
   }
+  if (m.model_type == "gemma2") ToJson(out).layers(m);
   if ((m.model_type == "qwen2" || m.model_type == "qwen3") && m.sliding_window > 0) {
     out["use_sliding_window"] = true;
     out["sliding_window"] = m.sliding_window;
@@ -316,6 +347,33 @@ ModelConfig defaults_of(std::string_view type) {
     m.tie_word_embeddings = false;
     return m;
   }
+  m.n_positions = 2048;
+  if (type == "phi") {
+    m.vocab_size = 51200;
+    m.n_embd = 2048;
+    m.n_layer = 24;
+    m.n_head = 32;
+    m.n_inner = 8192;
+    m.activation = Activation::gelu_new;
+    m.tie_word_embeddings = false;
+    return m;
+  }
+  if (type == "gemma" || type == "gemma2") {
+    m.vocab_size = 256000;
+    m.n_embd = type == "gemma" ? 3072 : 2304;
+    m.n_layer = type == "gemma" ? 28 : 26;
+    m.n_head = type == "gemma" ? 16 : 8;
+    m.n_kv_head = type == "gemma" ? 16 : 4;
+    m.head_dim = 256;
+    m.n_inner = type == "gemma" ? 24576 : 9216;
+    m.n_positions = 8192;
+    m.activation = Activation::gelu_pytorch_tanh;
+    if (type == "gemma2") {
+      m.sliding_window = 4096;
+      m.softcap_attention = m.softcap_logits = true;
+    }
+    return m;
+  }
   m.n_embd = 4096;
   m.n_head = 32;
   m.n_layer = 32;
@@ -324,6 +382,7 @@ ModelConfig defaults_of(std::string_view type) {
   m.activation = Activation::silu;
   m.tie_word_embeddings = false;
   m.n_inner = 11008;
+  if (type == "olmo") m.vocab_size = 50304;
   if (type == "mistral") {
     m.n_inner = 14336;
     m.n_kv_head = 8;
@@ -369,7 +428,7 @@ void read_hf_model(Reader& reader, ModelConfig& out) {
   out = defaults_of(out.model_type);
   out.assumed_from = assumed;
   FromJson form(reader);
-  double rotary_share = out.model_type == "gpt_neox" ? 0.25 : 1;
+  double rotary_share = out.model_type == "gpt_neox" ? 0.25 : out.model_type == "phi" ? 0.5 : 1;
   fields(form, out, rotary_share);
   read_window(form, out);
   derive(form, out, rotary_share);

@@ -109,12 +109,17 @@ Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> for
   return forward(x);
 }
 
-Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight) const {
+Tensor CausalLM::embedded(Tensor inputs_embeds) const {
+  inputs_embeds.named("token embeddings");
+  if (config.lora && config.checkpointing != Checkpointing::none && inputs_embeds) inputs_embeds->leaf_requires_grad = true;
+  return inputs_embeds;
+}
+
+Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tensor& bias) const {
   Tensor kept = torch::narrow(hidden, 0, 0, hidden.size(0));
   kept = torch::narrow(kept, 1, 0, hidden.size(1));
   kept = torch::narrow(kept, 2, 0, hidden.size(2));
-  const Tensor none;
-  Tensor logits = torch::linear(kept, weight, none);
+  Tensor logits = torch::linear(kept, weight, bias);
   logits.named("logits", Category::logits);
   return logits;
 }
@@ -153,7 +158,14 @@ RotaryEmbedding CausalLM::rotary(const std::string& name) {
 }
 
 void RotaryEmbedding::operator()(const Tensor& x, const Tensor& position_ids, Tensor& cos, Tensor& sin) const {
-  torch::Torch& torch = x.torch();
+  make(x.torch(), x.dtype(), position_ids, cos, sin);
+}
+
+void RotaryEmbedding::in_float32(const Tensor& x, const Tensor& position_ids, Tensor& cos, Tensor& sin) const {
+  make(x.torch(), DType::float32, position_ids, cos, sin);
+}
+
+void RotaryEmbedding::make(torch::Torch& torch, DType dtype, const Tensor& position_ids, Tensor& cos, Tensor& sin) const {
   const torch::With no_grad(torch.grad_enabled, false);
   const torch::With no_autocast(torch.autocast.enabled, false);
   const Tensor frequencies = torch::unsqueeze(torch::unsqueeze(inv_freq, 0), 2);
@@ -166,9 +178,9 @@ void RotaryEmbedding::operator()(const Tensor& x, const Tensor& position_ids, Te
   };
   const Tensor cosine = scaled(torch::cos(all));
   const Tensor sine = scaled(torch::sin(all));
-  cos = torch::to(cosine, x.dtype());
+  cos = torch::to(cosine, dtype);
   cos.named("rotary cosines");
-  sin = torch::to(sine, x.dtype());
+  sin = torch::to(sine, dtype);
   sin.named("rotary sines");
 }
 
@@ -204,6 +216,20 @@ void apply_rotary_pos_emb(Tensor& q, Tensor& k, const Tensor& cos, const Tensor&
   k.named("key, rotated");
 }
 
+Tensor gated_mlp(const Linear& gate, const Linear& up, const Linear& down, Activation activation, const Tensor& x) {
+  Tensor hidden = gate(x);
+  hidden.named("MLP gate");
+  hidden = activate(activation, hidden);
+  hidden.named("MLP gate, activated");
+  {
+    const Tensor wide = up(x);
+    wide.named("MLP up projection");
+    hidden = torch::mul(hidden, wide);
+    hidden.named("MLP hidden layer");
+  }
+  return down(hidden);
+}
+
 Tensor repeat_kv(const Tensor& x, std::int64_t groups) {
   if (groups == 1 || !x) return x;
   const Dim b = x.size(0);
@@ -228,6 +254,12 @@ Tensor eager_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   weights = torch::matmul(q, torch::transpose(keys, 2, 3));
   weights = torch::mul(weights, call.scaling);
   weights.named("attention scores");
+  if (call.softcap > 0) {
+    weights = torch::div(weights, call.softcap);
+    weights = torch::tanh(weights);
+    weights = torch::mul(weights, call.softcap);
+    weights.named("attention scores, capped");
+  }
   if (mask) weights = torch::add(weights, mask).named("attention scores, masked");
   weights = torch::softmax(weights, DType::float32);
   weights.named("attention probabilities");

@@ -49,10 +49,17 @@ struct RotaryEmbedding {
   Tensor inv_freq, original_inv_freq;
   /// cos and sin, [1, T, rotated width of a head], in the type of `x`.
   void operator()(const Tensor& x, const Tensor& position_ids, Tensor& cos, Tensor& sin) const;
+  void in_float32(const Tensor& x, const Tensor& position_ids, Tensor& cos, Tensor& sin) const;
+
+ private:
+  void make(torch::Torch& torch, DType dtype, const Tensor& position_ids, Tensor& cos, Tensor& sin) const;
 };
 
 /// (x * cos) + (rotate_half(x) * sin), with cos and sin as [1, 1, T, D].
 Tensor rotated(const Tensor& x, const Tensor& cos, const Tensor& sin);
+
+/// down(act(gate(x)) * up(x))
+Tensor gated_mlp(const Linear& gate, const Linear& up, const Linear& down, Activation activation, const Tensor& x);
 
 /// Turns q and k ([B, heads, T, D]); both names are bound again.
 void apply_rotary_pos_emb(Tensor& q, Tensor& k, const Tensor& cos, const Tensor& sin);
@@ -62,6 +69,7 @@ struct AttentionCall {
   std::int64_t groups = 1;   ///< query heads to a key head
   double dropout = 0;
   double scaling = 1;
+  double softcap = 0;          ///< of eager attention's scores; 0 for none
   bool grouped_module = true;  ///< the module has num_key_value_groups: sdpa then asks for grouped heads even where there are none
 };
 
@@ -95,8 +103,11 @@ class CausalLM {
   /// A GradientCheckpointingLayer called with `x`; what else it is given goes with `forward`.
   Tensor layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) const;
   DynamicCache* cache_of(CausalLMOutput& out) const { return use_cache() ? &out.cache : nullptr; }
-  /// hidden_states[:, slice(0, None), :], then the head.
-  Tensor head_of(const Tensor& hidden, const Tensor& weight) const;
+  /// What the embedding module returns. With adapters under checkpoints enable_input_require_grads() makes it a leaf that wants a
+  /// gradient, so that blocks are part of a graph.
+  Tensor embedded(Tensor inputs_embeds) const;
+  /// hidden_states[:, slice(0, None), :], then the head. `bias` may be undefined.
+  Tensor head_of(const Tensor& hidden, const Tensor& weight, const Tensor& bias = {}) const;
   /// self.loss_function(logits, labels, vocab_size); undefined without labels.
   Tensor loss_of(const Tensor& logits, const Tensor& labels) const;
   RotaryEmbedding rotary(const std::string& name);

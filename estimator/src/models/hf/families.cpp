@@ -10,8 +10,9 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2},     {"llama", make_llama}, {"mistral", make_llama},
-    {"qwen2", make_llama},   {"qwen3", make_llama}, {"gpt_neox", make_gpt_neox}, {"opt", make_opt},
+    {"gpt2", make_gpt2},         {"llama", make_llama}, {"mistral", make_llama}, {"qwen2", make_llama}, {"qwen3", make_llama},
+    {"gpt_neox", make_gpt_neox}, {"opt", make_opt},     {"gemma", make_gemma},   {"gemma2", make_gemma}, {"olmo", make_olmo},
+    {"phi", make_phi},
 };
 
 }  // namespace

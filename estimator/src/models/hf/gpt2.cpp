@@ -47,8 +47,7 @@ class Gpt2 final : public CausalLM {
   };
 
   Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
-    const Tensor inputs_embeds = torch::embedding(wte_, input_ids);
-    inputs_embeds.named("token embeddings");
+    const Tensor inputs_embeds = embedded(torch::embedding(wte_, input_ids));
     const Tensor position_ids = positions();
     const Tensor position_embeds = torch::embedding(wpe_, position_ids);
     position_embeds.named("position embeddings");

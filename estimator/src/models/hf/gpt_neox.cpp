@@ -64,8 +64,7 @@ class GptNeoX final : public CausalLM {
   };
 
   Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
-    const Tensor inputs_embeds = torch::embedding(embed_in_, input_ids);
-    inputs_embeds.named("token embeddings");
+    const Tensor inputs_embeds = embedded(torch::embedding(embed_in_, input_ids));
     const Tensor position_ids = positions();
     Shared shared;
     shared.cache = cache;

@@ -60,8 +60,7 @@ class Llama final : public CausalLM {
   };
 
   Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
-    const Tensor inputs_embeds = torch::embedding(embed_tokens_, input_ids);
-    inputs_embeds.named("token embeddings");
+    const Tensor inputs_embeds = embedded(torch::embedding(embed_tokens_, input_ids));
     const Tensor position_ids = positions();
     Shared shared;
     shared.cache = cache;
@@ -92,7 +91,7 @@ class Llama final : public CausalLM {
     hidden.named("residual stream after attention");
     residual = hidden;
     hidden = b.post_attention_layernorm(hidden);
-    hidden = mlp(b, hidden);
+    hidden = gated_mlp(b.gate_proj, b.up_proj, b.down_proj, m.activation, hidden);
     hidden.named("MLP output");
     hidden = torch::add(residual, hidden);
     hidden.named("residual stream");
@@ -124,21 +123,6 @@ class Llama final : public CausalLM {
     out.named("attention output, before projection");
     out = b.o_proj(out);
     return out;
-  }
-
-  /// self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
-  Tensor mlp(const Block& b, const Tensor& x) const {
-    Tensor gate = b.gate_proj(x);
-    gate.named("MLP gate");
-    gate = activate(m.activation, gate);
-    gate.named("MLP gate, activated");
-    {
-      const Tensor up = b.up_proj(x);
-      up.named("MLP up projection");
-      gate = torch::mul(gate, up);
-      gate.named("MLP hidden layer");
-    }
-    return b.down_proj(gate);
   }
 
   Tensor embed_tokens_;

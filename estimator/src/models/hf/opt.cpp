@@ -66,8 +66,7 @@ class Opt final : public CausalLM {
   }
 
   Tensor decoder(const Tensor& input_ids, const Tensor& passed_mask, DynamicCache* cache) {
-    Tensor inputs_embeds = torch::embedding(embed_tokens_, input_ids);
-    inputs_embeds.named("token embeddings");
+    Tensor inputs_embeds = embedded(torch::embedding(embed_tokens_, input_ids));
     Tensor attention_mask = passed_mask;
     if (!attention_mask) attention_mask = torch::full(torch, {B, T}, DType::float32, 1).named("attention mask", Category::inputs);
     const Tensor position_ids = positions_of(attention_mask);
