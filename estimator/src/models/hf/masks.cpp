@@ -50,8 +50,11 @@ Tensor one(Torch& torch) { return torch::full(torch, {}, DType::boolean, 1); }
 Tensor sliding_causal(Torch& torch, const Tensor& q, const Tensor& kv) {
   Tensor result = one(torch);
   {
-    const Tensor shifted = torch::add(q, 0.0);
-    const Tensor inside = torch::compare(kv, shifted);
+    Tensor inside;
+    {
+      const Tensor shifted = torch::add(q, 0.0);
+      inside = torch::compare(kv, shifted);
+    }
     result = both(result, inside);
   }
   {

@@ -75,6 +75,7 @@ struct Training {
   }
 
   void zero_grad() {
+    if (config.optimizer == Optimizer::none) return;
     phase(Phase::zero_grad);
     optimizer.zero_grad(config.zero_grad);
   }
