@@ -423,6 +423,13 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
 
 }  // namespace
 
+std::optional<Activation> activation_named(std::string_view name) {
+  for (const Activations& known : kActivations) {
+    if (name == known.name) return known.activation;
+  }
+  return std::nullopt;
+}
+
 void read_hf_model(Reader& reader, ModelConfig& out) {
   const std::string assumed = out.assumed_from;
   out = defaults_of(out.model_type);

@@ -6,6 +6,7 @@
 #include "config/json_text.h"
 #include "config/sections.h"
 #include "config/text.h"
+#include "models/hf/families.h"
 #include "torch/kernel_sizes.h"
 
 namespace whatfits {
@@ -85,9 +86,25 @@ void section(Reader& request, const char* key, std::vector<Problem>& problems, R
 
 void read_allocator(Reader& reader, AllocatorConfig& out) {
   reader.boolean("expandable_segments", out.expandable_segments);
-  only_null(reader, "max_split_size_mib", "must be null", [](const json& value) { return value.is_number() && value >= 20; });
-  only_zero(reader, "roundup_power2_divisions", 64, "must be 0");
-  only_zero(reader, "garbage_collection_threshold", 1, "must be 0");
+  if (const json* value = reader.find("max_split_size_mib"); value != nullptr && !value->is_null()) {
+    reader.integer("max_split_size_mib", 20, limits::memory_mib, out.max_split_size_mib);  // more than 20: PyTorch's own limit
+    if (out.max_split_size_mib == 20) reader.not_allowed("max_split_size_mib", *value, "must be null or more than 20");
+  }
+  std::int64_t divisions = 0;
+  if (reader.integer("roundup_power2_divisions", 0, 64, divisions)) {
+    if ((divisions & (divisions - 1)) != 0) {
+      reader.not_allowed("roundup_power2_divisions", *reader.find("roundup_power2_divisions"), "must be 0 or a power of two, at most 64");
+    } else {
+      out.roundup_power2_divisions = divisions;
+    }
+  }
+  if (const json* value = reader.find("garbage_collection_threshold"); value != nullptr && !value->is_null()) {
+    if (value->is_number() && *value >= 0 && *value < 1) {
+      out.garbage_collection_threshold = value->get<double>();
+    } else {
+      reader.not_allowed("garbage_collection_threshold", *value, "must be a number from 0 to below 1");
+    }
+  }
 }
 
 void read_script(Reader& reader, Script& out) {
@@ -206,6 +223,41 @@ void check_attention(Reader& request, const Config& config) {
   }
 }
 
+// What Transformers or PyTorch refuse, or what would leave parameters without a gradient.
+void check_hugging_face(Reader& request, const Config& config) {
+  if (config.model.model_type == "gpt2-from-scratch") return;
+  const bool frozen_inputs = config.trainable.what != Trainable::What::all && !config.lora;
+  if (config.checkpointing == Checkpointing::full_reentrant && frozen_inputs) {
+    request.not_allowed("checkpointing", "full-reentrant",
+                        "must be none or full where the embeddings are frozen: a reentrant checkpoint gives no gradients then");
+  }
+  if (config.lora && config.trainable.what != Trainable::What::all) {
+    request.statement("trainable", "must be all with lora, which freezes the base itself");
+  }
+  if (config.lora) {
+    const auto& linears = hf::linear_names(config.model.model_type);
+    for (const std::string& target : config.lora->targets) {
+      if (std::find(linears.begin(), linears.end(), target) == linears.end()) {
+        request.not_allowed("lora.targets", target, "must be among the model's linear layers: " + config::listed(linears, "and"));
+      }
+    }
+  }
+  if (config.seq_len < 2 && config.script.loss != Script::Loss::model) {
+    request.not_allowed("seq_len", config.seq_len, "must be at least 2 where the script drops the last position");
+  }
+  if (config.precision == Precision::amp_fp16 && config.optimizer == Optimizer::none) {
+    request.not_allowed("optimizer", "none", "needs a precision without a gradient scaler");
+  }
+  const bool masked = config.script.attention_mask == Script::AttentionMask::padded ||
+                      (config.model.sliding_window > 0 && config.seq_len >= config.model.sliding_window);
+  if (masked && config.attention == Attention::sdpa_flash) {
+    request.not_allowed("attention", "sdpa-flash", "has no kernel for a mask, which this model and script make");
+  }
+  if (!masked && config.attention == Attention::sdpa_efficient && config.model.n_kv_head != config.model.n_head) {
+    request.not_allowed("attention", "sdpa-efficient", "has no kernel for fewer key heads than query heads");
+  }
+}
+
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
 std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
@@ -286,6 +338,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   section(request, "script", problems, [&](Reader& reader) { read_script(reader, out.script); });
   if (problems.empty()) {  // they compare values that must each hold
     check_script(request, out);
+    check_hugging_face(request, out);
     check_attention(request, out);
     check_size(request, out);
   }

@@ -20,6 +20,7 @@ ordered_json model_json(const ModelConfig& model) {
   ordered_json out;
   if (model.model_type != "gpt2-from-scratch") {
     config::write_hf_model(model, out);
+    if (!model.assumed_from.empty()) out["model_type"] = model.assumed_from;
     return out;
   }
   out["model_type"] = model.model_type;
@@ -81,6 +82,7 @@ std::string_view to_string(Engine value) { return word_of(config::engine_words()
 ordered_json request_json(const Config& config) {
   ordered_json out;
   out["model"] = model_json(config.model);
+  if (!config.model.assumed_from.empty()) out["assume"] = config.model.model_type;
   out["batch"] = config.batch;
   out["seq_len"] = config.seq_len;
   out["precision"] = to_string(config.precision);

@@ -261,9 +261,12 @@ Tensor eager_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
     weights.named("attention scores, capped");
   }
   if (mask) weights = torch::add(weights, mask).named("attention scores, masked");
-  weights = torch::softmax(weights, DType::float32);
-  weights.named("attention probabilities");
-  weights = torch::to(weights, q.dtype());
+  {
+    Tensor probabilities = torch::softmax(weights, DType::float32);
+    probabilities.named("attention probabilities");
+    probabilities = torch::to(probabilities, q.dtype());
+    weights = std::move(probabilities);  // the scores go only now
+  }
   weights = torch::dropout(weights, call.dropout);
   Tensor out = torch::matmul(weights, values);
   out.named("attention output, by head");

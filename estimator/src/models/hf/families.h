@@ -20,4 +20,7 @@ std::unique_ptr<CausalLM> make_llama(torch::Torch& torch, const Config& config);
 /// The model types of Hugging Face that are replayed.
 const std::vector<std::string_view>& model_types();
 
+/// Last parts of the names of a family's linear layers, which an adapter can stand beside.
+std::vector<std::string_view> linear_names(std::string_view model_type);
+
 }  // namespace whatfits::hf

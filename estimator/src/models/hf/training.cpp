@@ -126,6 +126,10 @@ Program record_steps(const Config& config, int steps) {
   Program program;
   {
     Torch torch(recorder, {config.device.compute_capability, config.device.sm_count});
+    if (!config.model.assumed_from.empty()) {
+      const std::string note = "the model type " + config.model.assumed_from + " is not known; it is read as Llama's code, as asked";
+      torch.note(note.c_str());
+    }
     recorder.phase(Phase::warmup);
     if (config.script.warmup_matmul > 0) {
       Tensor w = torch.empty(OpKind::randn, {Dim{config.script.warmup_matmul}, Dim{config.script.warmup_matmul}}, DType::float32);
