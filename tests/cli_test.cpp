@@ -157,7 +157,7 @@ TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
   refused("estimate --model gpt2-from-scratch --batch -3", "batch: \"-3\" is not allowed: must be a whole number from 1 to 1048576");
   refused("estimate --model gpt2-from-scratch --batch many", "batch: \"many\" is not allowed: must be a whole number from 1 to 1048576");
   refused("estimate --model gpt2-from-scratch --precision fp23",
-          "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16 or amp-fp16; did you mean fp32?");
+          "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean fp32?");
   refused("estimate --model gpt2-from-scratch --allocator 5", "allocator: \"5\" is not allowed: must be an object");
   refused("estimate --model gpt2-from-scratch --steps 99", "steps: \"99\" is not allowed: must be a whole number from 1 to 64");
   const Result several = whatfits("fit --model gpt2-from-scratch --batch 0 --steps 0");
