@@ -125,6 +125,8 @@ export interface Fit extends Partial<Report> {
   capped: boolean;
   first_failure_at: number | null;
   first_failure: OutOfMemory | null;
+  /** The failure is no lack of memory: its pool is never the same again. */
+  drifts: boolean;
   bound_by: 'allocated' | 'reserved' | null;
   replays: number;
 }

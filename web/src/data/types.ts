@@ -26,10 +26,12 @@ export interface SweepCell {
   allocated: number;
   reserved: number;
   fits: boolean;
+  /** Neither fails nor ever repeats: some later step may fail. */
+  drifts: boolean;
 }
 
 export function cellAt(cells: SweepCells, i: number): SweepCell {
-  return { batch: cells.batch[i]!, seq_len: cells.seq_len[i]!, allocated: cells.allocated[i]!, reserved: cells.reserved[i]!, fits: cells.fits[i] === 1 };
+  return { batch: cells.batch[i]!, seq_len: cells.seq_len[i]!, allocated: cells.allocated[i]!, reserved: cells.reserved[i]!, fits: cells.fits[i] === 1, drifts: cells.fits[i] === 0 && cells.failed_step[i] === 0 };
 }
 
 /** Rows [begin, end) of one phase. */

@@ -127,7 +127,8 @@ export class Bar extends Chart {
       if (value <= 0) return;
       const left = x(from);
       from += value;
-      const wide = Math.max(0, x(from) - left);
+      const wide = x(from) - left;
+      if (wide < 0.1) return;
       const piece = svg('rect', { x: left, y: 0, width: wide, height: HEIGHT, fill: `url(#${this.#prefix}-${GROUPS[i]!.id})`, class: 'bar-piece' });
       piece.dataset.group = String(i);
       parts.push(piece);

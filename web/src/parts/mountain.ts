@@ -144,7 +144,7 @@ export class Mountain extends Chart {
     const { free, unit } = session;
     const { oom } = timeline;
     const highest = Math.max(session.report.peak.reserved, oom ? oom.reserved + oom.requested : 0);
-    const top = this.#cardScale() ? Math.max(free * 1.05, oom ? highest * 1.02 : 0) : highest * 1.12;
+    const top = this.#cardScale() ? Math.max(free * 1.09, oom ? highest * 1.02 : 0) : highest * 1.12;
     const height = this.width < 480 ? 250 : Math.min(400, Math.max(300, Math.round(this.width * 0.42)));
     const key = hash([this.width, height, this.#begin, this.#end, top, unit, free]);
     if (key !== this.#painted) {

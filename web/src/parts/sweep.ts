@@ -145,7 +145,7 @@ export class Sweep extends Chart {
     const cell = this.#cells.get(`${batch}/${length}`);
     const at = `batch ${count(batch)}, ${count(length)} tokens`;
     if (!cell) return `${at}: not replayed yet`;
-    return cell.fits ? `${at}: fits, ${bytes(cell.reserved, this.session.unit)} reserved` : `${at}: out of memory`;
+    return cell.fits ? `${at}: fits, ${bytes(cell.reserved, this.session.unit)} reserved` : cell.drifts ? `${at}: never settles, a later step may fail` : `${at}: out of memory`;
   }
 
   #focusCell(): { batch: number; length: number } {
