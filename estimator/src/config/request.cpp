@@ -29,17 +29,6 @@ void only_null(Reader& reader, std::string_view key, const char* must, Known kno
   }
 }
 
-// The same for 0.
-void only_zero(Reader& reader, std::string_view key, double highest, const char* must) {
-  const json* value = reader.find(key);
-  if (value == nullptr || (value->is_number() && *value == 0)) return;
-  if (value->is_number() && *value > 0 && *value <= highest) {
-    reader.unsupported(key, *value, only_supported({"0"}));
-  } else {
-    reader.not_allowed(key, *value, must);
-  }
-}
-
 void only_word(Reader& reader, const FixedWord& fixed) {
   std::size_t index = 0;
   reader.word(fixed.key, {{fixed.value}, fixed.later}, index);
@@ -248,6 +237,9 @@ void check_hugging_face(Reader& request, const Config& config) {
   if (config.precision == Precision::amp_fp16 && config.optimizer == Optimizer::none) {
     request.not_allowed("optimizer", "none", "needs a precision without a gradient scaler");
   }
+  if (config.model.model_type == "bloom" && config.attention != Attention::eager) {
+    request.not_allowed("attention", json(std::string(to_string(config.attention))), "must be eager: BLOOM's code has no other");
+  }
   const bool masked = config.script.attention_mask == Script::AttentionMask::padded ||
                       (config.model.sliding_window > 0 && config.seq_len >= config.model.sliding_window);
   if (masked && config.attention == Attention::sdpa_flash) {
@@ -308,7 +300,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
                         "must be at most " + std::to_string(out.model.n_positions) + ", the model's n_positions");
   }
   request.choice("precision", config::precision_words(), out.precision);
-  if (out.model.model_type != "gpt2-from-scratch") out.attention = Attention::sdpa;
+  if (out.model.model_type != "gpt2-from-scratch") out.attention = out.model.model_type == "bloom" ? Attention::eager : Attention::sdpa;
   request.choice("attention", config::attention_words(), out.attention);
   request.choice("optimizer", config::optimizer_words(), out.optimizer);
   request.choice("checkpointing", config::checkpointing_words(), out.checkpointing);
