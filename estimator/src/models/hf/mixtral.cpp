@@ -131,7 +131,8 @@ class Mixtral final : public CausalLM {
     torch::TopK top;
     {
       const Tensor none;
-      router_logits = torch::linear(hidden, b.gate, none);
+      const Tensor flat = torch::view(hidden, {tokens, C});  // the router's own reshape
+      router_logits = torch::linear(flat, b.gate, none);
       router_logits.named("router logits");
       Tensor router_probs = torch::softmax(torch::to(router_logits, DType::float32));
       router_probs.named("router probabilities");
