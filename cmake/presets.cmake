@@ -147,6 +147,8 @@ foreach(i RANGE ${last})
       set(${number} 0)
     endif()
   endforeach()
+  nested(experts "${row}" moe experts 0)
+  nested(experts_used "${row}" moe top_k 0)
   nested(rope "${row}" positions rope_fraction 1)
   nested(embd_pdrop "${row}" dropout embedding 0)
   nested(attn_pdrop "${row}" dropout attention 0)
@@ -172,7 +174,7 @@ foreach(i RANGE ${last})
     set(parameters 0)
   endif()
   string(APPEND table "    {\"${id}\", \"${model_type}\", ${vocab}, ${positions}, ${width}, ${heads}, ${layers}, ${parameters}, "
-                      "${kv_heads}, ${head_dim}, ${ffn}, ${window}, ${word_embed}, ${rope}, ${embd_pdrop}, ${attn_pdrop}, ${resid_pdrop}, "
+                      "${kv_heads}, ${head_dim}, ${ffn}, ${window}, ${word_embed}, ${experts}, ${experts_used}, ${rope}, ${embd_pdrop}, ${attn_pdrop}, ${resid_pdrop}, "
                       "\"${activation}\", ${tied}, ${qkv_bias}, ${mlp_bias}, ${parallel}, ${pre}},\n")
 endforeach()
 string(APPEND table "};\n")

@@ -94,9 +94,9 @@ class FromJson {
     if (value == nullptr || value->is_null() || *value == wanted) return;
     reader_.unsupported(key, *value, only_supported({wanted.dump()}));
   }
-  bool given(const char* key) {
+  bool null(const char* key) {
     const json* value = reader_.find(key);
-    return value != nullptr && !value->is_null();
+    return value != nullptr && value->is_null();
   }
   /// rope_parameters of Transformers 5, rope_scaling before it: the type, and the share of a head that is rotated.
   void rope(double& share) {
@@ -179,7 +179,6 @@ class ToJson {
     out_["layer_types"] = std::move(types);
   }
   void only(const char*, const json&) {}
-  bool given(const char*) { return true; }
   void rope(const double& share) {
     out_["partial_rotary_factor"] = share;
   }
@@ -232,6 +231,12 @@ void fields(Form& form, Model& m, Share& rotary_share) {
     form.only("reorder_and_upcast_attn", false);
     form.only("scale_attn_by_inverse_layer_idx", false);
     if (type == "gpt_bigcode") form.only("multi_query", true);
+  } else if (type == "bloom") {
+    shape(form, m);
+    form.integer({"seq_length", "max_position_embeddings"}, 1, limits::positions, m.n_positions);
+    form.probability({"hidden_dropout"}, m.resid_pdrop);
+    form.probability({"attention_dropout"}, m.attn_pdrop);
+    form.only("apply_residual_connection_post_layernorm", false);
   } else if (type == "opt") {
     shape(form, m);
     form.integer({"max_position_embeddings"}, 1, limits::positions, m.n_positions);
@@ -268,6 +273,12 @@ void fields(Form& form, Model& m, Share& rotary_share) {
       form.only("qk_layernorm", false);
     }
     if (type == "olmo") form.only("clip_qkv", nullptr);
+    if (type == "mixtral") {
+      form.integer({"num_local_experts"}, 1, 1024, m.n_expert);
+      form.integer({"num_experts_per_tok"}, 1, 1024, m.n_expert_used);
+      form.only("output_router_logits", false);
+      form.only("router_jitter_noise", 0.0);
+    }
     if (type == "gemma" || type == "gemma2") form.only("use_bidirectional_attention", false);
     if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo") form.boolean({"attention_bias"}, m.attention_bias);
     if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
@@ -280,9 +291,9 @@ void fields(Form& form, Model& m, Share& rotary_share) {
 
 /// The sliding window of the families that have one.
 void read_window(FromJson& form, ModelConfig& m) {
-  if (m.model_type == "mistral") {
+  if (m.model_type == "mistral" || m.model_type == "mixtral") {
     form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
-    if (!form.given("sliding_window")) m.sliding_window = 0;
+    if (form.null("sliding_window")) m.sliding_window = 0;
   }
   if (m.model_type == "gemma2") {
     for (std::int64_t i = 0; i < m.n_layer; ++i) m.sliding.push_back(i % 2 == 0);
@@ -306,7 +317,7 @@ void read_window(FromJson& form, ModelConfig& m) {
 }
 
 void write_window(const ModelConfig& m, ordered_json& out) {
-  if (m.model_type == "mistral") {
+  if (m.model_type == "mistral" || m.model_type == "mixtral") {
     out["sliding_window"] = nullptr;
     if (m.sliding_window > 0) out["sliding_window"] = m.sliding_window;
   }
@@ -325,6 +336,14 @@ ModelConfig defaults_of(std::string_view type) {
   if (type == "gpt2" || type == "gpt_bigcode") {
     m.activation = type == "gpt2" ? Activation::gelu_new : Activation::gelu_pytorch_tanh;
     m.embd_pdrop = m.attn_pdrop = m.resid_pdrop = 0.1;
+    return m;
+  }
+  if (type == "bloom") {
+    m.vocab_size = 250880;
+    m.n_embd = 64;
+    m.n_layer = 2;
+    m.n_head = 8;
+    m.n_positions = 2048;  // the model has no table of them: what the published ones were trained with
     return m;
   }
   if (type == "opt") {
@@ -383,10 +402,15 @@ ModelConfig defaults_of(std::string_view type) {
   m.tie_word_embeddings = false;
   m.n_inner = 11008;
   if (type == "olmo") m.vocab_size = 50304;
-  if (type == "mistral") {
+  if (type == "mistral" || type == "mixtral") {
     m.n_inner = 14336;
     m.n_kv_head = 8;
     m.n_positions = 131072;
+  }
+  if (type == "mistral") m.sliding_window = 4096;
+  if (type == "mixtral") {
+    m.n_expert = 8;
+    m.n_expert_used = 2;
   }
   if (type == "qwen2" || type == "qwen3") {
     m.vocab_size = 151936;
@@ -400,7 +424,8 @@ ModelConfig defaults_of(std::string_view type) {
 
 /// Fields that follow from others, and what must hold between them.
 void derive(FromJson& form, ModelConfig& m, double rotary_share) {
-  const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt";
+  const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt" ||
+                       m.model_type == "bloom";
   if (m.n_kv_head == 0) m.n_kv_head = m.model_type == "gpt_bigcode" ? 1 : m.n_head;
   if (m.n_inner == 0) m.n_inner = 4 * m.n_embd;
   if (m.model_type == "opt" && m.word_embed_dim == 0) m.word_embed_dim = m.n_embd;
@@ -411,6 +436,9 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
       return;
     }
     m.head_dim = m.n_embd / m.n_head;
+  }
+  if (m.n_expert_used > m.n_expert) {
+    form.clash("num_experts_per_tok", std::to_string(m.n_expert_used) + " must be at most num_local_experts (" + std::to_string(m.n_expert) + ")");
   }
   if (m.n_head % m.n_kv_head != 0) {
     form.clash("num_key_value_heads", std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");

@@ -37,6 +37,7 @@ struct ModelRow {
   std::int64_t n_inner;
   std::int64_t sliding_window;
   std::int64_t word_embed_dim;
+  std::int64_t n_expert, n_expert_used;
   double rotary_share;
   double embd_pdrop, attn_pdrop, resid_pdrop;
   const char* activation;
@@ -90,7 +91,12 @@ void fill_hf(ModelConfig& config, const ModelRow& row) {
   config.attn_pdrop = row.attn_pdrop;
   config.resid_pdrop = row.resid_pdrop;
   config.activation = config::activation_named(row.activation).value_or(Activation::gelu);
-  const bool learned_positions = type == "gpt2" || type == "opt";
+  if (type == "mixtral") {
+    config.n_expert = row.n_expert;
+    config.n_expert_used = row.n_expert_used;
+  }
+  if (type == "bloom") config.n_positions = 2048;
+  const bool learned_positions = type == "gpt2" || type == "opt" || type == "bloom";
   if (!learned_positions) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(row.head_dim) * row.rotary_share);
   if (type == "llama" || type == "gpt_neox") config.attention_bias = row.qkv_bias;
   if (type == "llama") config.mlp_bias = row.mlp_bias;

@@ -185,6 +185,10 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
   return sizes;
 }
 
+Bytes index_sort_scratch(std::int64_t n, int compute_capability) {
+  return n <= sort_tile(compute_capability) ? Bytes{1} : sort_scratch(n, compute_capability);
+}
+
 bool takes_flash(const AttentionCase& attention, int compute_capability) {
   const Int head_size = attention.head_size;
   if (attention.element_bytes != 2 || compute_capability < 80 || compute_capability > 90 || head_size > 256) return false;

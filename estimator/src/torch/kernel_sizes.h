@@ -72,6 +72,9 @@ struct EmbeddingBackward {
 EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, std::int64_t cols, Bytes element_bytes,
                                      int compute_capability);
 
+/// Scratch of the radix sort of n 64-bit index pairs in index_put_ with accumulation: next to nothing while one block sorts them all.
+Bytes index_sort_scratch(std::int64_t n, int compute_capability);
+
 // ---- scaled dot product attention -------------------------------------------------------------------------------------
 //
 // q, k and v are [B, H, T, D] with S bytes each, by default transposed views of one [B, T, 3*H*D] tensor (memory order

@@ -35,6 +35,8 @@ Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dime
 // index.cpp: parts of tensors, and tensors of parts
 /// x[..., start : start + length, ...]; a node and, in backward, zeros of the whole, even where it takes everything.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
+/// x[..., index, ...], without the dimension; in backward zeros of the whole.
+Tensor select(const Tensor& x, int dim, std::int64_t index);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype);  ///< of at least this type
 Tensor pad_right(const Tensor& x, std::int64_t count);  ///< of the last dimension, outside graphs
@@ -73,6 +75,8 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b);
 Tensor matmul(const Tensor& a, const Tensor& b);  ///< of 3-D or 4-D tensors, batch by batch
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
+/// input + alpha * a @ b, with an alpha that is not 1; `input` broadcasts and is outside graphs.
+Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b);
 
 // norm.cpp
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias);

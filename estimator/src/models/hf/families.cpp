@@ -11,6 +11,7 @@ struct Family {
 };
 
 constexpr std::string_view kLlama = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj";
+constexpr std::string_view kAttention = "q_proj k_proj v_proj o_proj";
 constexpr std::string_view kGpt2 = "c_attn c_proj c_fc";
 constexpr std::string_view kNeoX = "query_key_value dense dense_h_to_4h dense_4h_to_h";
 constexpr std::string_view kOpt = "k_proj v_proj q_proj out_proj fc1 fc2 project_in project_out";
@@ -20,6 +21,8 @@ constexpr Family kFamilies[] = {
     {"gpt2", make_gpt2, kGpt2},    {"llama", make_llama, kLlama},       {"mistral", make_llama, kLlama}, {"qwen2", make_llama, kLlama},
     {"qwen3", make_llama, kLlama}, {"gpt_neox", make_gpt_neox, kNeoX}, {"opt", make_opt, kOpt},         {"gemma", make_gemma, kLlama},
     {"gemma2", make_gemma, kLlama}, {"olmo", make_olmo, kLlama},        {"phi", make_phi, kPhi},
+    {"mixtral", make_mixtral, kAttention},
+    {"bloom", make_bloom, kNeoX},
 };
 
 }  // namespace

@@ -12,7 +12,9 @@ namespace whatfits::hf {
 std::unique_ptr<CausalLM> make_gpt2(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_gpt_neox(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_opt(torch::Torch& torch, const Config& config);
+std::unique_ptr<CausalLM> make_bloom(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_gemma(torch::Torch& torch, const Config& config);
+std::unique_ptr<CausalLM> make_mixtral(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_olmo(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_phi(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_llama(torch::Torch& torch, const Config& config);

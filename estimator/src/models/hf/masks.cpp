@@ -73,6 +73,7 @@ Tensor look_up(Torch& torch, Dim batch, Dim tokens) {
   return small(torch, OpKind::index, shape, DType::boolean, "padding, by key");
 }
 
+/// Expanded to the batch in the end, which costs nothing here and a mask for every sequence where it becomes a float mask.
 Tensor boolean_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim tokens, const Tensor& padding) {
   const Tensor batch_arange = torch::arange(torch, batch);
   const Tensor head_arange = torch::arange(torch, Dim{});
@@ -81,7 +82,8 @@ Tensor boolean_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim tok
   const Tensor q = torch::unsqueeze(torch::unsqueeze(torch::unsqueeze(q_arange, 0), 0), 3);
   const Tensor kv = torch::unsqueeze(torch::unsqueeze(torch::unsqueeze(kv_arange, 0), 0), 0);
   const auto causal = [&] { return request.window > 0 ? sliding_causal(torch, q, kv) : torch::compare(kv, q); };
-  if (!padding) return causal();
+  const Shape shape{batch, Dim{}, tokens, tokens};
+  if (!padding) return torch::expand(causal().named("attention mask of the model"), shape);
   Tensor result = one(torch);
   {
     const Tensor part = causal();
@@ -91,7 +93,8 @@ Tensor boolean_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim tok
     const Tensor part = look_up(torch, batch, tokens);
     result = both(result, part);
   }
-  return result;
+  result.named("attention mask of the model");
+  return torch::expand(result, shape);
 }
 
 }  // namespace
@@ -107,15 +110,12 @@ Tensor make_causal_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim
       if (padding) small(torch, OpKind::all, {}, DType::boolean, "whether nothing is padded");
       if (!padding || !request.padded) return {};
     }
-    return boolean_mask(torch, request, batch, tokens, padding).named("attention mask of the model");
+    return boolean_mask(torch, request, batch, tokens, padding);
   }
   const Tensor allowed = boolean_mask(torch, request, batch, tokens, padding);
   const Tensor zero = torch::full(torch, {}, request.dtype, 0);
   const Tensor least = torch::full(torch, {}, request.dtype, 0);
-  // Expanded to the batch before where(): the float mask is made for every sequence.
-  Shape shape = allowed.shape();
-  shape[0] = batch;
-  return torch::where(torch::expand(allowed, shape), zero, least).named("attention mask of the model, additive");
+  return torch::where(allowed, zero, least).named("attention mask of the model, additive");
 }
 
 }  // namespace whatfits::hf

@@ -18,10 +18,12 @@ Tensor norm(const Tensor& x) {
 /// apply_rotary_pos_emb: in float32, and back to the type that came in.
 void rotate(Tensor& q, Tensor& k, const Tensor& cos, const Tensor& sin) {
   if (!q || !k) return;
-  const DType kind = q.dtype();
-  apply_rotary_pos_emb(q, k, cos, sin);
-  Tensor q_back = torch::to(q, kind);
-  Tensor k_back = torch::to(k, kind);
+  Tensor q_embed = q;
+  Tensor k_embed = k;
+  apply_rotary_pos_emb(q_embed, k_embed, cos, sin);
+  // What came in lives until the call returns.
+  Tensor q_back = torch::to(q_embed, q.dtype());
+  Tensor k_back = torch::to(k_embed, k.dtype());
   q = std::move(q_back);
   k = std::move(k_back);
 }

@@ -47,6 +47,21 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length) {
   return attach(narrowed(x, dim, start, length), node);
 }
 
+Tensor select(const Tensor& x, int dim, std::int64_t index) {
+  if (!x) return {};
+  const auto node = make_node<NarrowBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  Shape shape = x.shape();
+  Strides strides = x->strides;
+  const std::int64_t offset = x->offset + index * x.stride(dim);
+  for (int i = dim; i + 1 < shape.rank; ++i) {
+    shape[i] = shape[i + 1];
+    strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i + 1)];
+  }
+  --shape.rank;
+  return attach(alias(x, shape, strides, offset), node);
+}
+
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
   for (const Tensor* part : parts) {
     if (!*part) return {};

@@ -145,6 +145,45 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   return attach(std::move(out), node);
 }
 
+namespace {
+
+struct BaddbmmBackward final : Node {
+  using Node::Node;
+  Saved batch1;
+  Saved batch2;
+  void apply(Torch&, Grads& grads, Grads& out) override {
+    const Tensor a = batch1.unpack();
+    const Tensor b = batch2.unpack();
+    out.resize(2);
+    if (wants(0)) out[0] = mul(bmm(grads[0], transpose(b, 1, 2)), 1.0);
+    if (wants(1)) out[1] = mul(bmm(transpose(a, 1, 2), grads[0]), 1.0);
+  }
+  void release() override {
+    batch1.reset();
+    batch2.reset();
+  }
+};
+
+}  // namespace
+
+Tensor baddbmm(const Tensor& input_in, const Tensor& a_in, const Tensor& b_in) {
+  const Tensor b = autocast_to_lower(b_in);
+  const Tensor a = autocast_to_lower(a_in);
+  const Tensor input = autocast_to_lower(input_in);
+  if (!input || !a || !b) return {};
+  Torch& torch = a.torch();
+  const auto node = make_node<BaddbmmBackward>(torch, {&a, &b});
+  if (node && node->wants(1)) node->batch1.save(a);
+  if (node && node->wants(0)) node->batch2.save(b);
+  if (torch.stopped) return {};
+  Shape shape = a.shape();
+  shape[-1] = b.size(-1);
+  Tensor out = torch.empty(OpKind::baddbmm, shape, a.dtype());
+  torch.need_blas_workspace();
+  torch.recorder.op({.kind = OpKind::baddbmm}, {input.id(), a.id(), b.id()}, {out.id()});
+  return attach(std::move(out), node);
+}
+
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   if (!input) return {};
   const Tensor b = autocast_to_lower(bias);

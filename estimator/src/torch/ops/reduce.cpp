@@ -63,10 +63,14 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape kept;  // `shape` in the rank of `x`: at::sum_to keeps the summed dimensions and then views them away
   kept.rank = x.rank();
   for (int i = 1; i <= kept.rank; ++i) kept[-i] = i <= shape.rank ? shape[-i] : Dim{};
-  Tensor out = torch.empty(OpKind::sum, kept, x.dtype());
+  if (kept.rank == shape.rank) {
+    Tensor out = torch.empty(OpKind::sum, shape, x.dtype());
+    run_sum(x, out, staging_of(x, kept));
+    return out;
+  }
+  Tensor out = torch.empty(OpKind::sum, shape, x.dtype());
   run_sum(x, out, staging_of(x, kept));
-  if (kept.rank == shape.rank) return out;
-  return alias(out, shape, contiguous_strides(shape), 0);
+  return alias(out, shape, out->strides, 0);
 }
 
 Tensor mean_last(const Tensor& x) {
