@@ -24,7 +24,7 @@ export class Session {
   /** The last known one, for showing dimmed while the next is computed. */
   lastFit?: Fit;
   advice?: Advices;
-  /** Row of the timeline that is looked at; undefined: the peak's. */
+  /** Row of the timeline that is looked at; undefined: the peak's, or where the run fails. */
   cursor?: number;
   playing = false;
   unit: Unit = 'GiB';
@@ -221,7 +221,7 @@ export class Session {
   get row(): number {
     const timeline = this.timeline;
     if (!timeline) return 0;
-    return Math.max(0, Math.min(this.cursor ?? timeline.peak, timeline.count - 1));
+    return Math.max(0, Math.min(this.cursor ?? (timeline.oom ? timeline.count - 1 : timeline.peak), timeline.count - 1));
   }
 
   look(row: number | undefined): void {

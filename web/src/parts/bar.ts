@@ -48,7 +48,7 @@ export class Bar extends Chart {
         <caption class="hidden">Memory at the peak, by category</caption>
         <tbody>
           ${GROUPS.map((group, i) => (sums[i]! > 0 ? row(group.id, group.label, bytes(sums[i]!, unit)) : nothing))}
-          ${slack > 0 ? row('pool', 'held by the pool, unused', bytes(slack, unit)) : nothing}
+          ${slack > 0 ? row('pool', 'unused in the pool', bytes(slack, unit)) : nothing}
         </tbody>
       </table>
       ${this.#chips()}`;
@@ -163,7 +163,7 @@ export class Bar extends Chart {
     own.append(text);
     out.push(own);
     let last = -Infinity;
-    const stop = x(free) - name.length * 6.8 - 10;
+    const stop = x(free) - name.length * 7.6 - 10;
     for (const id of CARDS) {
       const card = session.engine?.devices.find((device) => device.id === id);
       const limit = (card?.free_mib ?? 0) * 1024 * 1024;
