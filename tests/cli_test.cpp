@@ -157,7 +157,7 @@ TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
   refused("estimate --model gpt2-from-scratch --batch -3", "batch: \"-3\" is not allowed: must be a whole number from 1 to 1048576");
   refused("estimate --model gpt2-from-scratch --batch many", "batch: \"many\" is not allowed: must be a whole number from 1 to 1048576");
   refused("estimate --model gpt2-from-scratch --precision fp23",
-          "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16 or amp-fp16; did you mean fp32?");
+          "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean fp32?");
   refused("estimate --model gpt2-from-scratch --allocator 5", "allocator: \"5\" is not allowed: must be an object");
   refused("estimate --model gpt2-from-scratch --steps 99", "steps: \"99\" is not allowed: must be a whole number from 1 to 64");
   const Result several = whatfits("fit --model gpt2-from-scratch --batch 0 --steps 0");
@@ -305,6 +305,32 @@ TEST_CASE("a run that never repeats is told from one that runs out of memory", "
   CHECK(answer.at("drifts") == true);
   CHECK(has(whatfits("fit " + run).out, "does not settle"));
   CHECK(json::parse(whatfits("sweep " + run + " --batches 22 --json").out)[0].at("verdict") == "drifts");
+}
+
+TEST_CASE("a measured snapshot, alone and beside its prediction", "[cli]") {
+  const std::string folder = WHATFITS_FIXTURES "/torch/snapshots/";
+  const std::string request = " " + folder + "request.json";
+  const Result clean = whatfits("compare " + folder + "clean.pickle.gz" + request);
+  CHECK(clean.status == 0);
+  CHECK(has(clean.out, "As predicted"));
+  const Result kept = whatfits("compare " + folder + "kept-logits.pickle.gz" + request);
+  CHECK(kept.status == 1);
+  CHECK(has(kept.out, "logits: alive after their step"));
+  CHECK(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --tolerance 1000").status == 0);
+  const json answer = json::parse(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --json").out);
+  CHECK(answer.at("causes").at(0).at("at_peak") == 396361728);
+  CHECK(answer.at("verdict") == "differs");
+  CHECK(has(whatfits("snapshot " + folder + "oom.pickle.gz").out, "Bound by allocated"));
+  CHECK(json::parse(whatfits("snapshot " + folder + "clean.pickle.gz --events 1000.. --json").out).at("events_in_file") == 2497);
+
+  const Result other = whatfits("compare " + folder + "clean.pickle.gz --model gpt2-from-scratch");
+  CHECK(other.status == 2);
+  CHECK(has(other.err, "too little in common"));
+  CHECK(has(whatfits("snapshot " + folder + "request.json").err, "byte 0: no pickle of protocol 2 to 5"));
+  CHECK(has(whatfits("snapshot /nowhere.pickle").err, "cannot be read: No such file"));
+  CHECK(has(whatfits("snapshot").err, "name a file"));
+  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --events 5..1").err, "runs backwards"));
+  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --cuda-device 3").err, "no events"));
 }
 
 TEST_CASE("advice and explanation", "[cli]") {

@@ -3,18 +3,38 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "whatfits/bytes.h"
 
 namespace whatfits {
 
-enum class Precision : std::uint8_t { fp32, bf16, amp_bf16, amp_fp16 };
+enum class Precision : std::uint8_t { fp32, bf16, amp_bf16, amp_fp16, fp16 };
 enum class Attention : std::uint8_t { eager, sdpa, sdpa_math, sdpa_efficient, sdpa_flash };
-enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_for_loop, sgd, sgd_momentum };
-enum class Checkpointing : std::uint8_t { none, full };
+enum class Optimizer : std::uint8_t {
+  adamw,
+  adamw_fused,
+  adamw_for_loop,
+  sgd,
+  sgd_momentum,
+  adam,
+  adam_amsgrad,
+  sgd_momentum_fused,
+  adagrad,
+  rmsprop,
+  adafactor,
+  adafactor_foreach,
+  adafactor_transformers,
+  none
+};
+enum class Checkpointing : std::uint8_t { none, full, full_reentrant };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
 enum class Engine : std::uint8_t { torch, formula };
+
+/// Activations of an MLP, by Hugging Face's names for them (its `hidden_act`).
+enum class Activation : std::uint8_t { gelu, gelu_new, gelu_pytorch_tanh, relu, silu };
 
 /// A decoder's dimensions. The names are Hugging Face's for GPT-2.
 struct ModelConfig {
@@ -25,6 +45,33 @@ struct ModelConfig {
   std::int64_t n_embd = 768;        ///< C
   std::int64_t n_head = 12;         ///< NH
   std::int64_t n_layer = 12;        ///< L
+
+  // What only Hugging Face's families have (src/models/hf/); the model from scratch leaves all of it as it is here.
+  std::int64_t n_kv_head = 0;       ///< key and value heads
+  std::int64_t head_dim = 0;        ///< width of a head
+  std::int64_t n_inner = 0;         ///< width of the MLP
+  std::int64_t rotary_dim = 0;      ///< rotated part of a head
+  std::int64_t word_embed_dim = 0;  ///< width of the token embedding, where it is projected to n_embd (OPT)
+  std::int64_t sliding_window = 0;  ///< tokens that a layer with a window sees; 0 for no window
+  std::vector<bool> sliding;        ///< layers with the window; empty: all of them
+  std::int64_t n_expert = 0;
+  std::int64_t n_expert_used = 0;  ///< experts that a token goes to
+  Activation activation = Activation::gelu;
+  double embd_pdrop = 0;   ///< dropout of the embeddings
+  double attn_pdrop = 0;   ///< of the attention probabilities
+  double resid_pdrop = 0;  ///< of what a block adds to the residual stream
+  bool tie_word_embeddings = true;
+  bool attention_bias = false;
+  bool mlp_bias = false;
+  bool use_cache = true;
+  bool rope_scaled = false;          ///< a rope_type that keeps more than the default one
+  bool parallel_residual = false;    ///< attention and MLP read one input (GPT-NeoX, Falcon)
+  bool pre_norm = true;              ///< OPT's do_layer_norm_before
+  bool alibi = false;                ///< Falcon
+  bool new_architecture = false;     ///< Falcon's new_decoder_architecture
+  bool softcap_attention = false;    ///< Gemma 2's attn_logit_softcapping
+  bool softcap_logits = false;       ///< Gemma 2's final_logit_softcapping
+  std::string assumed_from;          ///< the unknown model_type that is read as this one on request
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -46,6 +93,9 @@ struct Device {
 /// PYTORCH_CUDA_ALLOC_CONF, as far as it is replayed.
 struct AllocatorConfig {
   bool expandable_segments = false;
+  std::int64_t max_split_size_mib = 0;        ///< 0 for no limit
+  std::int64_t roundup_power2_divisions = 0;  ///< 0 for none
+  double garbage_collection_threshold = 0;    ///< 0 for none
 
   friend bool operator==(const AllocatorConfig&, const AllocatorConfig&) = default;
 };
@@ -54,7 +104,36 @@ struct AllocatorConfig {
 struct Script {
   std::int64_t warmup_matmul = 8;  ///< an N x N matmul before anything else; 0 for none
 
+  // Hugging Face's models only.
+  enum class Outputs : std::uint8_t { keep, loss_only, loss_detached };
+  enum class AttentionMask : std::uint8_t { none, ones, padded };
+  enum class Loss : std::uint8_t { model, outside, v4 };
+  Outputs outputs = Outputs::keep;                      ///< what of the model's result the loop keeps
+  AttentionMask attention_mask = AttentionMask::none;   ///< what is passed as attention_mask
+  std::optional<bool> use_cache;                        ///< model.config.use_cache; empty: the config's own
+  bool zero_grad_at_begin = false;                      ///< zero_grad before forward, not after the step
+  Loss loss = Loss::model;                              ///< who computes it
+  bool data_once = false;                               ///< one batch made before the first step
+
   friend bool operator==(const Script&, const Script&) = default;
+};
+
+/// Low-rank adapters beside frozen linear layers, computed as PEFT does, with scaling 2.
+struct Lora {
+  std::int64_t rank = 0;
+  std::vector<std::string> targets;  ///< last parts of module names
+  double dropout = 0;
+  bool base_dtype = false;  ///< adapters in the base's type, not in fp32
+
+  friend bool operator==(const Lora&, const Lora&) = default;
+};
+
+/// Which parameters of the model want gradients, adapters apart.
+struct Trainable {
+  enum class What : std::uint8_t { all, all_but_embeddings, last } what = What::all;
+  std::int64_t blocks = 0;  ///< of `last`
+
+  friend bool operator==(const Trainable&, const Trainable&) = default;
 };
 
 struct Config {
@@ -68,6 +147,9 @@ struct Config {
   std::int64_t grad_accumulation = 1;  ///< micro-batches per optimizer step
   bool clip_grad_norm = false;
   ZeroGrad zero_grad = ZeroGrad::set_to_none;
+  std::optional<Lora> lora;
+  Trainable trainable;
+  std::optional<double> dropout;  ///< in place of all of the model's own probabilities
   AllocatorConfig allocator;
   Engine engine = Engine::torch;
   std::string torch = "2.6";          ///< PyTorch version whose behaviour is replayed

@@ -1,6 +1,7 @@
 #include "allocator/caching_allocator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "allocator/torch_policy.h"
 
@@ -9,6 +10,8 @@ namespace whatfits {
 CachingAllocator::CachingAllocator(MemorySource& source, const AllocatorConfig& config, Bytes total)
     : source_(&source),
       expandable_(config.expandable_segments),
+      max_split_(config.max_split_size_mib > 0 ? static_cast<Bytes>(config.max_split_size_mib) * MiB : std::numeric_limits<Bytes>::max()),
+      divisions_(static_cast<Bytes>(config.roundup_power2_divisions)),
       large_{.small = false, .free = {}, .range = ExpandablePool(false, total)},
       small_{.small = true, .free = {}, .range = ExpandablePool(true, total)} {}
 
@@ -17,11 +20,12 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::allocate(Bytes reques
     refusal_ = {.requested = requested, .segment = requested, .available = source_->available()};
     return std::nullopt;
   }
-  const Bytes size = torch_policy::block_size(requested);
+  const Bytes size = torch_policy::block_size(requested, divisions_);
   Pool& pool = this->pool(torch_policy::is_small(size));
   FreeList::Index index = find(pool, size);
   if (index == FreeList::none) {
     BlockId block = extend(pool, size);
+    if (block == no_block && release_oversize(pool, size)) block = extend(pool, size);
     if (block == no_block) {
       release_cached();
       ++retries_;
@@ -44,7 +48,40 @@ void CachingAllocator::free(BlockId block) {
 FreeList::Index CachingAllocator::find(const Pool& pool, Bytes size) const {
   if (expandable_) return pool.range.find(blocks_, pool.free, size);
   const FreeList::Index index = pool.free.fit(size);
-  return index == pool.free.size() ? FreeList::none : index;
+  if (index == pool.free.size()) return FreeList::none;
+  const Bytes found = pool.free[index].size;
+  if (size < max_split_ ? found >= max_split_ : found >= size + torch_policy::oversize_slack) return FreeList::none;
+  return index;
+}
+
+bool CachingAllocator::splits(const Pool& pool, Bytes block, Bytes size) const {
+  if (!pool.small && !expandable_ && size >= max_split_) return false;
+  return torch_policy::splits(block - size, pool.small, expandable_);
+}
+
+/// With max_split_size: gives back one cached block that is large enough, or the largest until enough is free
+/// (release_available_cached_blocks). Such blocks are whole segments. False if that cannot be enough.
+bool CachingAllocator::release_oversize(Pool& pool, Bytes size) {
+  if (max_split_ == std::numeric_limits<Bytes>::max() || expandable_) return false;
+  const Bytes wanted = std::max(size, max_split_);
+  const auto release = [&](FreeList::Index index) {
+    const FreeList::Entry entry = pool.free[index];
+    pool.free.erase(index);
+    std::erase(segments_, entry.id);
+    source_->release(entry.address, entry.size);
+    reserved_ -= entry.size;
+    blocks_.remove(entry.id);
+    return entry.size;
+  };
+  if (const FreeList::Index index = pool.free.fit(wanted); index != pool.free.size()) {
+    release(index);
+    return true;
+  }
+  Bytes released = 0;
+  while (released < wanted && pool.free.size() > 0 && pool.free[pool.free.size() - 1].size >= max_split_) {
+    released += release(pool.free.size() - 1);
+  }
+  return released >= wanted;
 }
 
 /// Asks the source for memory; a listed free block of at least `size` bytes, or no_block.
@@ -94,7 +131,7 @@ void CachingAllocator::release_free_segments(Pool& pool) {
 /// Turns a free block into a used one, keeping its low end if the tail is worth a block of its own.
 BlockId CachingAllocator::take(Pool& pool, FreeList::Index index, Bytes size) {
   const FreeList::Entry entry = pool.free[index];
-  if (torch_policy::splits(entry.size - size, pool.small, expandable_)) {
+  if (splits(pool, entry.size, size)) {
     const BlockId tail = blocks_.split(entry.id, size);
     pool.free.replace(index, blocks_[tail], tail);
   } else {

@@ -73,6 +73,8 @@ class CachingAllocator {
   };
 
   Pool& pool(bool small) { return small ? small_ : large_; }
+  bool splits(const Pool& pool, Bytes block, Bytes size) const;
+  bool release_oversize(Pool& pool, Bytes size);
   FreeList::Index find(const Pool& pool, Bytes size) const;
   BlockId extend(Pool& pool, Bytes size);
   void release_cached();
@@ -82,6 +84,8 @@ class CachingAllocator {
 
   MemorySource* source_;
   bool expandable_;
+  Bytes max_split_;  ///< blocks of at least this size are not split; the largest number for no limit
+  Bytes divisions_;  ///< roundup_power2_divisions
   BlockTable blocks_;
   Pool large_;
   Pool small_;

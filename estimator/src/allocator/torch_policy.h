@@ -25,6 +25,15 @@ inline constexpr Bytes max_request = Bytes{1} << 60;
 /// The block that serves a request, before a tail too small to split off is added. round_size()
 constexpr Bytes block_size(Bytes requested) { return requested == 0 ? block_unit : round_up(requested, block_unit); }
 
+/// The same with roundup_power2_divisions > 1: up to the next of `divisions` steps between two powers of two.
+/// roundup_power2_next_division(). `divisions` must be a power of two.
+constexpr Bytes block_size(Bytes requested, Bytes divisions) {
+  if (divisions <= 1 || requested <= block_unit * divisions) return block_size(requested);
+  Bytes power = 1;
+  while (power * 2 <= requested) power *= 2;
+  return power == requested ? requested : round_up(requested, power / divisions);
+}
+
 constexpr bool is_small(Bytes block) { return block <= small_request; }
 
 /// What the device is asked for when no cached block fits; also the amount in the out-of-memory message. get_allocation_size()
@@ -36,6 +45,10 @@ constexpr Bytes segment_size(Bytes block) {
 
 /// Whether a block gives back the tail that a request leaves of it. should_split()
 constexpr bool splits(Bytes tail, bool small, bool expandable) { return small || expandable ? tail >= block_unit : tail > small_request; }
+
+/// With max_split_size, how much larger than a request of at least that size the cached block may be that serves it.
+/// kLargeBuffer, as max_non_split_rounding_size()
+inline constexpr Bytes oversize_slack = large_segment;
 
 constexpr Bytes expandable_unit(bool small) { return small ? small_segment : large_segment; }
 

@@ -45,14 +45,19 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating C(config.model.n_embd);
   const Saturating NH(config.model.n_head);
   const Saturating L(config.model.n_layer);
+  // Hugging Face's families: heads wider than the residual stream, wider MLPs, experts.
+  const Saturating W(std::max(config.model.n_embd, config.model.n_head * std::max<std::int64_t>(config.model.head_dim, 0)));
+  const Saturating I(std::max(4 * config.model.n_embd, config.model.n_inner));
+  const Saturating E(std::max<std::int64_t>(config.model.n_expert, 1));
+  const Saturating K(std::max<std::int64_t>(config.model.n_expert_used, 1));
   const auto n = [](std::int64_t k) { return Saturating(k); };
   constexpr std::int64_t kElement = 8;  // bytes: an fp32 tensor and its cast, or an int64
 
   // Generous on purpose. A weight with its gradient, two moments, a cast and foreach's temporaries is some 8 fp32 tensors: 64
   // bytes count 16. A hidden state has some 20 relatives of width C and 12 of width 4C in a block, forward and backward;
   // scores and logits some 12.
-  const Saturating parameters = V * C * n(2) + N * C + L * (n(12) * C * C + n(16) * C) + n(2) * C;
-  const Saturating hidden = B * T * C * n(kElement * (20 + 4 * 12));
+  const Saturating parameters = V * C * n(2) + N * C + L * (n(4) * C * W + n(3) * C * I * E + n(16) * C) + n(2) * C;
+  const Saturating hidden = B * T * K * (W * n(kElement * 40) + I * n(kElement * 16));
   const Saturating scores = B * NH * T * T * n(kElement * 16);
   const Saturating logits = B * T * V * n(kElement * 16);
   const Saturating ids = B * T * n(kElement * 16);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "config/hf_model.h"
 #include "config/preset_lookup.h"
 #include "config/sections.h"
 #include "config/text.h"
@@ -66,15 +67,27 @@ void read_switches(Reader& model, const ModelConfig& config) {
   model.word("activation_function", {{"gelu_new"}, {"gelu", "relu", "silu", "swish", "tanh"}}, index);
 }
 
-void read_object(const json& object, ModelConfig& out, std::vector<Problem>& problems) {
+void read_object(const json& object, bool assume, ModelConfig& out, std::vector<Problem>& problems) {
   Reader model(object, "model.", problems);
   const Words types{replayed_model_types(), model_types_to_come()};
-  if (model.find("model_type") == nullptr) {
+  const json* type = model.find("model_type");
+  const auto* name = type != nullptr ? type->get_ptr<const std::string*>() : nullptr;
+  if (type == nullptr) {
     model.statement("model_type", "is missing; it must be " + listed(types.now, "or"));
+  } else if (assume && name != nullptr && std::find(types.now.begin(), types.now.end(), *name) == types.now.end()) {
+    for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"}) {
+      if (model.find(key) == nullptr) model.statement(key, "is missing; a model read as llama must state it");
+    }
+    out.model_type = "llama";
+    out.assumed_from = shown(std::string_view(*name));
   } else if (std::size_t index = 0; model.word("model_type", types, index)) {
     out.model_type = types.now[index];
   } else {
     return;  // another family has other keys: nothing more can be said
+  }
+  if (out.model_type != "gpt2-from-scratch") {
+    read_hf_model(model, out);
+    return;
   }
   model.integer("vocab_size", 1, limits::vocab_size, out.vocab_size);
   model.integer("n_positions", 1, limits::positions, out.n_positions);
@@ -95,13 +108,20 @@ void read_object(const json& object, ModelConfig& out, std::vector<Problem>& pro
 
 void read_model(Reader& request, ModelConfig& out, std::vector<Problem>& problems) {
   const json* value = request.find("model");
+  bool assume = false;
+  if (const json* as = request.find("assume"); as != nullptr && !as->is_null()) {
+    std::size_t index = 0;
+    assume = request.word("assume", {{"llama"}, {}}, index);
+  }
+  const std::string a_preset = "a preset (" + listed({"gpt2-from-scratch", "gpt2", "llama-2-7b", "qwen2.5-0.5b"}, "or") +
+                               ", or another of the " + std::to_string(model_ids().size()) + ")";
   if (value == nullptr) {
-    request.statement("model", "is missing; it must be a preset (" + listed(model_ids(), "or") + ") or an object");
+    request.statement("model", "is missing; it must be " + a_preset + " or an object");
     return;
   }
   if (value->is_object()) {
     out.preset.clear();
-    read_object(*value, out, problems);
+    read_object(*value, assume, out, problems);
     return;
   }
   const auto* id = value->get_ptr<const std::string*>();
@@ -112,12 +132,12 @@ void read_model(Reader& request, ModelConfig& out, std::vector<Problem>& problem
     }
     const auto later = models_to_come();
     if (std::find(later.begin(), later.end(), *id) != later.end()) {
-      request.unsupported("model", *value, only_supported(model_ids()));
+      request.unsupported("model", *value, "its family is not replayed yet; it must be " + a_preset + " or an object");
       return;
     }
   }
   request.not_allowed("model", *value,
-                      "must be a preset (" + listed(model_ids(), "or") + ") or an object" +
+                      "must be " + a_preset + " or an object" +
                           (id == nullptr ? std::string() : did_you_mean(*id, model_ids())));
 }
 

@@ -12,7 +12,7 @@ struct Words {
 };
 
 inline const Words& precision_words() {
-  static const Words words{{"fp32", "bf16", "amp-bf16", "amp-fp16"}, {"fp16"}};
+  static const Words words{{"fp32", "bf16", "amp-bf16", "amp-fp16", "fp16"}, {}};
   return words;
 }
 inline const Words& attention_words() {
@@ -20,13 +20,13 @@ inline const Words& attention_words() {
   return words;
 }
 inline const Words& optimizer_words() {
-  static const Words words{{"adamw", "adamw-fused", "adamw-for-loop", "sgd", "sgd-momentum"},
-                           {"adam", "adam-amsgrad", "sgd-momentum-fused", "adagrad", "rmsprop", "adafactor", "adafactor-foreach",
-                            "adafactor-transformers", "adamw-8bit", "adamw-8bit-paged", "muon", "lion", "none"}};
+  static const Words words{{"adamw", "adamw-fused", "adamw-for-loop", "sgd", "sgd-momentum", "adam", "adam-amsgrad", "sgd-momentum-fused",
+                            "adagrad", "rmsprop", "adafactor", "adafactor-foreach", "adafactor-transformers", "none"},
+                           {"adamw-8bit", "adamw-8bit-paged", "muon", "lion"}};
   return words;
 }
 inline const Words& checkpointing_words() {
-  static const Words words{{"none", "full"}, {"full-reentrant", "selective"}};
+  static const Words words{{"none", "full", "full-reentrant"}, {"selective"}};
   return words;
 }
 inline const Words& zero_grad_words() {
@@ -38,22 +38,32 @@ inline const Words& engine_words() {
   return words;
 }
 
-/// A key that has one value so far, which request_json writes out.
+inline const Words& outputs_words() {
+  static const Words words{{"keep", "loss-only", "loss-detached"}, {}};
+  return words;
+}
+inline const Words& attention_mask_words() {
+  static const Words words{{"none", "ones", "padded"}, {}};
+  return words;
+}
+inline const Words& zero_grad_at_words() {
+  static const Words words{{"end", "begin"}, {}};
+  return words;
+}
+inline const Words& script_loss_words() {
+  static const Words words{{"model", "outside", "v4"}, {}};
+  return words;
+}
+inline const Words& data_words() {
+  static const Words words{{"each-step", "once"}, {}};
+  return words;
+}
+
+/// A key that has one value so far.
 struct FixedWord {
   const char* key;
   const char* value;
   std::vector<std::string_view> later;
 };
-
-inline const std::vector<FixedWord>& fixed_script_words() {
-  static const std::vector<FixedWord> words{
-      {"outputs", "keep", {"loss-only", "loss-detached"}},
-      {"attention_mask", "none", {"ones", "padded"}},
-      {"zero_grad_at", "end", {"begin"}},
-      {"loss", "model", {"outside", "v4"}},
-      {"data", "each-step", {"once"}},
-  };
-  return words;
-}
 
 }  // namespace whatfits::config

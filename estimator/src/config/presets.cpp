@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "config/hf_model.h"
 #include "config/preset_lookup.h"
+#include "models/hf/families.h"
 
 namespace whatfits {
 namespace {
@@ -30,6 +32,15 @@ struct ModelRow {
   std::int64_t n_head;
   std::int64_t n_layer;
   std::uint64_t parameters;
+  std::int64_t n_kv_head;
+  std::int64_t head_dim;
+  std::int64_t n_inner;
+  std::int64_t sliding_window;
+  std::int64_t word_embed_dim;
+  double rotary_share;
+  double embd_pdrop, attn_pdrop, resid_pdrop;
+  const char* activation;
+  bool tied, qkv_bias, mlp_bias, parallel_residual, pre_norm;
 };
 
 #include "config/preset_tables.inc"
@@ -68,6 +79,33 @@ bool is_replayed(const ModelRow& row) {
   return std::find(types.begin(), types.end(), row.model_type) != types.end();
 }
 
+// What a row says beyond the dimensions that every model has; read_hf_model makes the same of the model's config.json.
+void fill_hf(ModelConfig& config, const ModelRow& row) {
+  const std::string_view type = row.model_type;
+  config.n_kv_head = row.n_kv_head;
+  config.head_dim = row.head_dim;
+  config.n_inner = row.n_inner;
+  config.tie_word_embeddings = row.tied;
+  config.embd_pdrop = type == "opt" ? 0 : row.embd_pdrop;
+  config.attn_pdrop = row.attn_pdrop;
+  config.resid_pdrop = row.resid_pdrop;
+  config.activation = config::activation_named(row.activation).value_or(Activation::gelu);
+  const bool learned_positions = type == "gpt2" || type == "opt";
+  if (!learned_positions) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(row.head_dim) * row.rotary_share);
+  if (type == "llama" || type == "gpt_neox") config.attention_bias = row.qkv_bias;
+  if (type == "llama") config.mlp_bias = row.mlp_bias;
+  if (type == "gpt_neox") config.parallel_residual = row.parallel_residual;
+  if (type == "opt") {
+    config.word_embed_dim = row.word_embed_dim > 0 ? row.word_embed_dim : row.n_embd;
+    config.pre_norm = row.pre_norm;
+  }
+  if (type == "mistral" || type == "gemma2") config.sliding_window = row.sliding_window;
+  if (type == "gemma2") {
+    config.softcap_attention = config.softcap_logits = true;
+    for (std::int64_t i = 0; i < row.n_layer; ++i) config.sliding.push_back(i % 2 == 0);
+  }
+}
+
 ModelPreset preset_of(const ModelRow& row) {
   ModelPreset preset;
   preset.id = row.id;
@@ -78,6 +116,7 @@ ModelPreset preset_of(const ModelRow& row) {
   preset.config.n_embd = row.n_embd;
   preset.config.n_head = row.n_head;
   preset.config.n_layer = row.n_layer;
+  if (preset.config.model_type != "gpt2-from-scratch") fill_hf(preset.config, row);
   preset.parameters = row.parameters;
   return preset;
 }
@@ -117,7 +156,12 @@ std::vector<std::string_view> model_types_to_come() {
 namespace config {
 
 const std::vector<std::string_view>& replayed_model_types() {
-  static const std::vector<std::string_view> types{"gpt2-from-scratch"};
+  static const std::vector<std::string_view> types = [] {
+    std::vector<std::string_view> all{"gpt2-from-scratch"};
+    const auto& hugging_face = hf::model_types();
+    all.insert(all.end(), hugging_face.begin(), hugging_face.end());
+    return all;
+  }();
   return types;
 }
 

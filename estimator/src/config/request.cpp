@@ -6,6 +6,7 @@
 #include "config/json_text.h"
 #include "config/sections.h"
 #include "config/text.h"
+#include "models/hf/families.h"
 #include "torch/kernel_sizes.h"
 
 namespace whatfits {
@@ -44,22 +45,33 @@ void only_word(Reader& reader, const FixedWord& fixed) {
   reader.word(fixed.key, {{fixed.value}, fixed.later}, index);
 }
 
-// "all", and for later "all-but-embeddings" and "last:N".
-void read_trainable(Reader& request) {
+// "all", "all-but-embeddings" or "last:N".
+void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {
   const json* value = request.find("trainable");
   if (value == nullptr) return;
   const auto* text = value->get_ptr<const std::string*>();
-  if (text != nullptr && *text == "all") return;
-  const auto is_last_n = [](std::string_view word) {
-    if (word.substr(0, 5) != "last:" || word.size() < 6 || word.size() > 10 || word[5] == '0') return false;
-    word.remove_prefix(5);
-    return std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  if (text != nullptr && (*text == "all-but-embeddings" || is_last_n(*text))) {
-    request.unsupported("trainable", *value, only_supported({"all"}));
-  } else {
-    request.not_allowed("trainable", *value, "must be all");
+  if (text != nullptr && *text == "all") {
+    out = {};
+    return;
   }
+  if (text != nullptr && *text == "all-but-embeddings") {
+    out.what = Trainable::What::all_but_embeddings;
+    return;
+  }
+  constexpr std::string_view kLast = "last:";
+  std::int64_t blocks = 0;
+  bool number = text != nullptr && text->size() > kLast.size() && text->size() < kLast.size() + 6 && text->compare(0, kLast.size(), kLast) == 0;
+  for (std::size_t i = kLast.size(); number && i < text->size(); ++i) {
+    number = (*text)[i] >= '0' && (*text)[i] <= '9';
+    blocks = 10 * blocks + ((*text)[i] - '0');
+  }
+  if (number && blocks >= 1 && blocks <= model.n_layer) {
+    out.what = Trainable::What::last;
+    out.blocks = blocks;
+    return;
+  }
+  request.not_allowed("trainable", *value,
+                      "must be all, all-but-embeddings or last:N, with N from 1 to the model's " + std::to_string(model.n_layer) + " blocks");
 }
 
 template <typename Read>
@@ -74,15 +86,79 @@ void section(Reader& request, const char* key, std::vector<Problem>& problems, R
 
 void read_allocator(Reader& reader, AllocatorConfig& out) {
   reader.boolean("expandable_segments", out.expandable_segments);
-  only_null(reader, "max_split_size_mib", "must be null", [](const json& value) { return value.is_number() && value >= 20; });
-  only_zero(reader, "roundup_power2_divisions", 64, "must be 0");
-  only_zero(reader, "garbage_collection_threshold", 1, "must be 0");
+  if (const json* value = reader.find("max_split_size_mib"); value != nullptr && !value->is_null()) {
+    reader.integer("max_split_size_mib", 20, limits::memory_mib, out.max_split_size_mib);  // more than 20: PyTorch's own limit
+    if (out.max_split_size_mib == 20) reader.not_allowed("max_split_size_mib", *value, "must be null or more than 20");
+  }
+  std::int64_t divisions = 0;
+  if (reader.integer("roundup_power2_divisions", 0, 64, divisions)) {
+    if ((divisions & (divisions - 1)) != 0) {
+      reader.not_allowed("roundup_power2_divisions", *reader.find("roundup_power2_divisions"), "must be 0 or a power of two, at most 64");
+    } else {
+      out.roundup_power2_divisions = divisions;
+    }
+  }
+  if (const json* value = reader.find("garbage_collection_threshold"); value != nullptr && !value->is_null()) {
+    if (value->is_number() && *value >= 0 && *value < 1) {
+      out.garbage_collection_threshold = value->get<double>();
+    } else {
+      reader.not_allowed("garbage_collection_threshold", *value, "must be a number from 0 to below 1");
+    }
+  }
 }
 
 void read_script(Reader& reader, Script& out) {
   reader.integer("warmup_matmul", 0, limits::warmup_matmul, out.warmup_matmul);
-  for (const FixedWord& fixed : config::fixed_script_words()) only_word(reader, fixed);
-  only_null(reader, "use_cache", "must be null", [](const json& value) { return value.is_boolean(); });
+  reader.choice("outputs", config::outputs_words(), out.outputs);
+  reader.choice("attention_mask", config::attention_mask_words(), out.attention_mask);
+  std::size_t index = 0;
+  if (reader.word("zero_grad_at", config::zero_grad_at_words(), index)) out.zero_grad_at_begin = index == 1;
+  reader.choice("loss", config::script_loss_words(), out.loss);
+  if (reader.word("data", config::data_words(), index)) out.data_once = index == 1;
+  const json* value = reader.find("use_cache");
+  bool use_cache = false;
+  if (value != nullptr && !value->is_null() && reader.boolean("use_cache", use_cache)) out.use_cache = use_cache;
+}
+
+void read_probability(Reader& reader, const char* key, double& out) {
+  const json* value = reader.find(key);
+  if (value == nullptr) return;
+  if (value->is_number() && *value >= 0 && *value < 1) {
+    out = value->get<double>();
+  } else {
+    reader.not_allowed(key, *value, "must be a probability below 1");
+  }
+}
+
+void read_lora(Reader& reader, Lora& out) {
+  if (reader.find("rank") == nullptr) reader.statement("rank", "is missing; it must be a whole number from 1 to 4096");
+  reader.integer("rank", 1, 4096, out.rank);
+  const json* targets = reader.find("targets");
+  bool names = targets != nullptr && targets->is_array() && !targets->empty() && targets->size() <= 64;
+  for (std::size_t i = 0; names && i < targets->size(); ++i) {
+    const auto* name = (*targets)[i].get_ptr<const std::string*>();
+    names = name != nullptr && !name->empty() && name->size() <= limits::name_bytes;
+    if (names) out.targets.push_back(*name);
+  }
+  if (!names) reader.statement("targets", "must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]");
+  read_probability(reader, "dropout", out.dropout);
+  std::size_t index = 0;
+  if (reader.word("adapter_dtype", {{"fp32", "base"}, {}}, index)) out.base_dtype = index == 1;
+  only_null(reader, "base", "must be null", [](const json& value) { return value == "nf4" || value == "int8"; });
+}
+
+// What only Hugging Face's models are replayed with.
+void check_script(Reader& request, const Config& config) {
+  if (config.model.model_type != "gpt2-from-scratch") return;
+  const char* only = "is replayed with Hugging Face's models only, not with gpt2-from-scratch";
+  Script fresh;
+  fresh.warmup_matmul = config.script.warmup_matmul;
+  if (!(config.script == fresh)) request.statement("script", std::string(only) + " (all but warmup_matmul)");
+  if (config.lora) request.statement("lora", only);
+  if (!(config.trainable == Trainable{})) request.statement("trainable", only);
+  if (config.dropout.value_or(0) > 0) request.statement("dropout", only);
+  if (config.precision == Precision::fp16) request.statement("precision", std::string("fp16 ") + only);
+  if (config.checkpointing == Checkpointing::full_reentrant) request.statement("checkpointing", std::string("full-reentrant ") + only);
 }
 
 std::string version_of(int compute_capability) {
@@ -127,7 +203,7 @@ void check_attention(Reader& request, const Config& config) {
                                                                                   : AttentionBackend::flash;
   const torch::AttentionCase facts{.element_bytes = config.precision == Precision::fp32 ? Bytes{4} : Bytes{2},
                                    .bfloat = config.precision == Precision::bf16 || config.precision == Precision::amp_bf16,
-                                   .head_size = config.model.n_embd / config.model.n_head};
+                                   .head_size = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head};
   const json word(std::string(to_string(config.attention)));
   const std::string why = forced == AttentionBackend::flash       ? no_flash(facts, config.device)
                           : forced == AttentionBackend::efficient ? no_efficient(facts, config.device)
@@ -144,6 +220,41 @@ void check_attention(Reader& request, const Config& config) {
   } else if (config.seq_len % 32 != 0) {
     request.not_allowed("seq_len", config.seq_len,
                         "must be a multiple of 32 with attention sdpa-efficient and checkpointing full: " + reason);
+  }
+}
+
+// What Transformers or PyTorch refuse, or what would leave parameters without a gradient.
+void check_hugging_face(Reader& request, const Config& config) {
+  if (config.model.model_type == "gpt2-from-scratch") return;
+  const bool frozen_inputs = config.trainable.what != Trainable::What::all && !config.lora;
+  if (config.checkpointing == Checkpointing::full_reentrant && frozen_inputs) {
+    request.not_allowed("checkpointing", "full-reentrant",
+                        "must be none or full where the embeddings are frozen: a reentrant checkpoint gives no gradients then");
+  }
+  if (config.lora && config.trainable.what != Trainable::What::all) {
+    request.statement("trainable", "must be all with lora, which freezes the base itself");
+  }
+  if (config.lora) {
+    const auto& linears = hf::linear_names(config.model.model_type);
+    for (const std::string& target : config.lora->targets) {
+      if (std::find(linears.begin(), linears.end(), target) == linears.end()) {
+        request.not_allowed("lora.targets", target, "must be among the model's linear layers: " + config::listed(linears, "and"));
+      }
+    }
+  }
+  if (config.seq_len < 2 && config.script.loss != Script::Loss::model) {
+    request.not_allowed("seq_len", config.seq_len, "must be at least 2 where the script drops the last position");
+  }
+  if (config.precision == Precision::amp_fp16 && config.optimizer == Optimizer::none) {
+    request.not_allowed("optimizer", "none", "needs a precision without a gradient scaler");
+  }
+  const bool masked = config.script.attention_mask == Script::AttentionMask::padded ||
+                      (config.model.sliding_window > 0 && config.seq_len >= config.model.sliding_window);
+  if (masked && config.attention == Attention::sdpa_flash) {
+    request.not_allowed("attention", "sdpa-flash", "has no kernel for a mask, which this model and script make");
+  }
+  if (!masked && config.attention == Attention::sdpa_efficient && config.model.n_kv_head != config.model.n_head) {
+    request.not_allowed("attention", "sdpa-efficient", "has no kernel for fewer key heads than query heads");
   }
 }
 
@@ -197,6 +308,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
                         "must be at most " + std::to_string(out.model.n_positions) + ", the model's n_positions");
   }
   request.choice("precision", config::precision_words(), out.precision);
+  if (out.model.model_type != "gpt2-from-scratch") out.attention = Attention::sdpa;
   request.choice("attention", config::attention_words(), out.attention);
   request.choice("optimizer", config::optimizer_words(), out.optimizer);
   request.choice("checkpointing", config::checkpointing_words(), out.checkpointing);
@@ -204,9 +316,17 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.integer("grad_accumulation", 1, limits::grad_accumulation, out.grad_accumulation);
   request.boolean("clip_grad_norm", out.clip_grad_norm);
   request.choice("zero_grad", config::zero_grad_words(), out.zero_grad);
-  only_null(request, "lora", "must be null", [](const json& value) { return value.is_object(); });
-  read_trainable(request);
-  only_null(request, "dropout", "must be null", [](const json& value) { return value.is_number() && value >= 0 && value <= 1; });
+  if (const json* value = request.find("lora"); value != nullptr && !value->is_null()) {
+    Lora lora;
+    section(request, "lora", problems, [&](Reader& reader) { read_lora(reader, lora); });
+    out.lora = std::move(lora);
+  }
+  read_trainable(request, out.model, out.trainable);
+  if (const json* value = request.find("dropout"); value != nullptr && !value->is_null()) {
+    double probability = 0;
+    read_probability(request, "dropout", probability);
+    out.dropout = probability;
+  }
   only_null(request, "parallel", "must be null", [](const json& value) { return value.is_object(); });
   section(request, "allocator", problems, [&](Reader& reader) { read_allocator(reader, out.allocator); });
   const bool engine_holds = holds([&] { request.choice("engine", config::engine_words(), out.engine); });
@@ -214,8 +334,11 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.version("transformers", out.transformers);
   config::read_device(request, engine_holds && out.engine == Engine::torch, out.device, problems);
   request.integer("steps", 1, limits::steps, out.steps);
+  if (out.model.model_type != "gpt2-from-scratch") out.script.warmup_matmul = 0;
   section(request, "script", problems, [&](Reader& reader) { read_script(reader, out.script); });
   if (problems.empty()) {  // they compare values that must each hold
+    check_script(request, out);
+    check_hugging_face(request, out);
     check_attention(request, out);
     check_size(request, out);
   }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "config/hf_model.h"
 #include "config/names.h"
 #include "config/preset_lookup.h"
 #include "whatfits/request.h"
@@ -17,6 +18,11 @@ std::string_view word_of(const config::Words& words, Enum value) {
 ordered_json model_json(const ModelConfig& model) {
   if (const auto preset = config::find_model(model.preset); preset && preset->config == model) return model.preset;
   ordered_json out;
+  if (model.model_type != "gpt2-from-scratch") {
+    config::write_hf_model(model, out);
+    if (!model.assumed_from.empty()) out["model_type"] = model.assumed_from;
+    return out;
+  }
   out["model_type"] = model.model_type;
   out["vocab_size"] = model.vocab_size;
   out["n_positions"] = model.n_positions;
@@ -24,6 +30,28 @@ ordered_json model_json(const ModelConfig& model) {
   out["n_head"] = model.n_head;
   out["n_layer"] = model.n_layer;
   return out;
+}
+
+ordered_json lora_json(const Lora& lora) {
+  ordered_json out;
+  out["rank"] = lora.rank;
+  out["targets"] = lora.targets;
+  out["dropout"] = lora.dropout;
+  out["adapter_dtype"] = lora.base_dtype ? "base" : "fp32";
+  out["base"] = nullptr;
+  return out;
+}
+
+std::string trainable_text(const Trainable& trainable) {
+  switch (trainable.what) {
+    case Trainable::What::all_but_embeddings:
+      return "all-but-embeddings";
+    case Trainable::What::last:
+      return "last:" + std::to_string(trainable.blocks);
+    case Trainable::What::all:
+      break;
+  }
+  return "all";
 }
 
 ordered_json device_json(const Device& device) {
@@ -54,6 +82,7 @@ std::string_view to_string(Engine value) { return word_of(config::engine_words()
 ordered_json request_json(const Config& config) {
   ordered_json out;
   out["model"] = model_json(config.model);
+  if (!config.model.assumed_from.empty()) out["assume"] = config.model.model_type;
   out["batch"] = config.batch;
   out["seq_len"] = config.seq_len;
   out["precision"] = to_string(config.precision);
@@ -65,21 +94,33 @@ ordered_json request_json(const Config& config) {
   out["clip_grad_norm"] = config.clip_grad_norm;
   out["zero_grad"] = to_string(config.zero_grad);
   out["lora"] = nullptr;
-  out["trainable"] = "all";
+  if (config.lora) out["lora"] = lora_json(*config.lora);
+  out["trainable"] = trainable_text(config.trainable);
   out["dropout"] = nullptr;
+  if (config.dropout) out["dropout"] = *config.dropout;
   out["parallel"] = nullptr;
   out["allocator"]["expandable_segments"] = config.allocator.expandable_segments;
   out["allocator"]["max_split_size_mib"] = nullptr;
-  out["allocator"]["roundup_power2_divisions"] = 0;
+  if (config.allocator.max_split_size_mib > 0) out["allocator"]["max_split_size_mib"] = config.allocator.max_split_size_mib;
+  out["allocator"]["roundup_power2_divisions"] = config.allocator.roundup_power2_divisions;
   out["allocator"]["garbage_collection_threshold"] = 0;
+  if (config.allocator.garbage_collection_threshold > 0) {
+    out["allocator"]["garbage_collection_threshold"] = config.allocator.garbage_collection_threshold;
+  }
   out["engine"] = to_string(config.engine);
   out["torch"] = config.torch;
   out["transformers"] = config.transformers;
   out["device"] = device_json(config.device);
   out["steps"] = config.steps;
   out["script"]["warmup_matmul"] = config.script.warmup_matmul;
-  for (const auto& fixed : config::fixed_script_words()) out["script"][fixed.key] = fixed.value;
+  const Script& script = config.script;
+  out["script"]["outputs"] = word_of(config::outputs_words(), script.outputs);
+  out["script"]["attention_mask"] = word_of(config::attention_mask_words(), script.attention_mask);
+  out["script"]["zero_grad_at"] = word_of(config::zero_grad_at_words(), script.zero_grad_at_begin);
+  out["script"]["loss"] = word_of(config::script_loss_words(), script.loss);
+  out["script"]["data"] = word_of(config::data_words(), script.data_once);
   out["script"]["use_cache"] = nullptr;
+  if (script.use_cache) out["script"]["use_cache"] = *script.use_cache;
   return out;
 }
 

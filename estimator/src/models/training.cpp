@@ -1,6 +1,7 @@
 #include "models/training.h"
 
 #include "models/gpt2_from_scratch.h"
+#include "models/hf/training.h"
 #include "torch/autocast.h"
 #include "torch/autograd.h"
 #include "torch/ops.h"
@@ -85,6 +86,7 @@ struct Training {
 Program record(const Config& config) { return record_steps(config, 2); }
 
 Program record_steps(const Config& config, int steps) {
+  if (config.model.model_type != "gpt2-from-scratch") return hf::record_steps(config, steps);
   const auto runs = static_cast<std::size_t>(config.grad_accumulation * steps);
   Recorder recorder(runs * static_cast<std::size_t>(config.model.n_layer + 1));
   recorder.label("");

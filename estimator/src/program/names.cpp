@@ -89,8 +89,34 @@ std::string_view name_of(OpKind kind) {
                                         "foreach_mul",
                                         "zero",
                                         "unscale",
-                                        "update_scale"};
-  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::update_scale) + 1);
+                                        "update_scale",
+                                        "add_scalar",
+                                        "neg",
+                                        "cos",
+                                        "sin",
+                                        "pow",
+                                        "rsqrt",
+                                        "mean",
+                                        "tanh",
+                                        "relu",
+                                        "silu",
+                                        "sigmoid",
+                                        "native_dropout",
+                                        "constant_pad_nd",
+                                        "compare",
+                                        "baddbmm",
+                                        "slice_backward",
+                                        "tanh_backward",
+                                        "threshold_backward",
+                                        "silu_backward",
+                                        "native_dropout_backward",
+                                        "index",
+                                        "index_backward",
+                                        "adam",
+                                        "adafactor",
+                                        "adagrad",
+                                        "rmsprop"};
+  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::rmsprop) + 1);
   return names[static_cast<int>(kind)];
 }
 

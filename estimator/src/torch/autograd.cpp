@@ -211,24 +211,29 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
   info.label = torch.recorder.storage(variable->storage->id).label;
 }
 
-void backward(const Tensor& loss) {
-  Torch& torch = loss.torch();
-  torch.recorder.layer(kNoLayer);
-  const Tensor root_grad = ones_like(loss).named("gradient of the loss");
-  if (!loss->grad_fn) return;
+void backward_from(const Tensor& output, const Tensor& gradient) {
+  Torch& torch = output.torch();
+  if (!output->grad_fn) return;
   const With thread(torch.thread, Thread::backward);
   const With no_grad(torch.grad_enabled, false);
   const With no_autocast(torch.autocast.enabled, false);
-  count_dependencies(loss->grad_fn.get());
+  count_dependencies(output->grad_fn.get());
   ReadyQueue ready;
-  loss->grad_fn->buffer.resize(loss->grad_fn->outputs.size());
-  loss->grad_fn->buffer[loss->output_nr] = root_grad;
-  loss->grad_fn->seen = false;
-  ready.push(loss->grad_fn);
+  output->grad_fn->buffer.resize(output->grad_fn->outputs.size());
+  output->grad_fn->buffer[output->output_nr] = gradient;
+  output->grad_fn->seen = false;
+  ready.push(output->grad_fn);
   while (!ready.empty()) {
     const Ref<Node> node = ready.pop();
     evaluate(torch, *node, ready);
   }
+}
+
+void backward(const Tensor& loss) {
+  Torch& torch = loss.torch();
+  torch.recorder.layer(kNoLayer);
+  const Tensor root_grad = ones_like(loss).named("gradient of the loss");
+  backward_from(loss, root_grad);
   torch.recorder.layer(kNoLayer);
 }
 

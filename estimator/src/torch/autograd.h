@@ -105,5 +105,7 @@ class Saved {
 
 /// loss.backward()
 void backward(const Tensor& loss);
+/// torch.autograd.backward(output, gradient), from within another backward or not.
+void backward_from(const Tensor& output, const Tensor& gradient);
 
 }  // namespace whatfits::torch

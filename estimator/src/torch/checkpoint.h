@@ -46,4 +46,8 @@ struct CheckpointPlace : Pooled {
 
 Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run);
 
+/// The same with use_reentrant=True (CheckpointFunction): nothing is recorded in forward; backward runs the block again with its own
+/// graph and walks that within its walk. `x` must be part of a graph for the block's parameters to get gradients.
+Tensor checkpoint_reentrant(const Tensor& x, std::function<Tensor(const Tensor&)> run);
+
 }  // namespace whatfits::torch

@@ -29,13 +29,34 @@ Tensor t(const Tensor& x);                               ///< of a matrix
 Tensor contiguous(const Tensor& x);                      ///< copies if needed
 Tensor slice(const Tensor& x, int dim, Dim length);      ///< the first `length`; of tensors outside graphs
 std::array<Tensor, 3> split3(const Tensor& x, int dim);  ///< three equal parts
+Tensor unsqueeze(const Tensor& x, int dim);
+Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dimensions of 1 are repeated
+
+// index.cpp: parts of tensors, and tensors of parts
+/// x[..., start : start + length, ...]; a node and, in backward, zeros of the whole, even where it takes everything.
+Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype);  ///< of at least this type
+Tensor pad_right(const Tensor& x, std::int64_t count);  ///< of the last dimension, outside graphs
 
 // elementwise.cpp
 Tensor add(const Tensor& a, const Tensor& b);  ///< broadcasts, promotes 16-bit to float32
 void add_(const Tensor& a, const Tensor& b);   ///< in place, outside graphs
 Tensor div(const Tensor& x, double divisor);
 Tensor mul(const Tensor& x, double factor);
-Tensor mul(const Tensor& x, const Tensor& scale);  ///< by a one-element tensor outside the graph
+Tensor mul(const Tensor& a, const Tensor& b);  ///< broadcasts and promotes as add
+Tensor add(const Tensor& x, double number);
+Tensor neg(const Tensor& x);
+Tensor cos(const Tensor& x);  ///< outside graphs
+Tensor sin(const Tensor& x);  ///< outside graphs
+Tensor tanh(const Tensor& x);
+Tensor relu(const Tensor& x);
+Tensor silu(const Tensor& x);
+Tensor pow(const Tensor& x, double exponent);
+Tensor rsqrt(const Tensor& x);
+Tensor dropout(const Tensor& x, double probability);  ///< in training; the same tensor where the probability is 0
+Tensor compare(const Tensor& a, const Tensor& b);     ///< <=, >, ==, &: bool, broadcasts
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  ///< outside graphs
 Tensor eq(const Tensor& x, double value);          ///< bool
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 Tensor gelu(const Tensor& x);
@@ -44,10 +65,12 @@ Tensor clone(const Tensor& x);
 
 // reduce.cpp
 Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast
+Tensor mean_last(const Tensor& x);                   ///< x.mean(-1, keepdim=True)
 
 // matmul.cpp
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);  ///< `bias` may be undefined
-Tensor matmul(const Tensor& a, const Tensor& b);                           ///< of 4-D tensors
+Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b);
+Tensor matmul(const Tensor& a, const Tensor& b);  ///< of 3-D or 4-D tensors, batch by batch
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
 
@@ -55,7 +78,8 @@ Tensor bmm(const Tensor& a, const Tensor& b);
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 // softmax.cpp
-Tensor softmax(const Tensor& x);  ///< over the last dimension
+Tensor softmax(const Tensor& x);               ///< over the last dimension
+Tensor softmax(const Tensor& x, DType dtype);  ///< the same with softmax(..., dtype=)
 
 // loss.cpp
 Tensor cross_entropy(const Tensor& logits, const Tensor& target);  ///< [N, V], [N] -> mean
@@ -65,7 +89,18 @@ Tensor embedding(const Tensor& weight, const Tensor& indices);
 
 // attention.cpp
 enum class SdpaBackend : std::uint8_t { automatic, math, efficient, flash };
-/// Causal, without mask or dropout. q, k, v: [B, NH, T, D].
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, SdpaBackend backend);
+struct SdpaCall {
+  SdpaBackend backend = SdpaBackend::automatic;
+  double dropout = 0;
+  bool causal = true;
+  bool grouped = false;  ///< enable_gqa: k and v may have fewer heads
+};
+/// q: [B, NH, T, D]; k, v: the same, or with fewer heads. `mask` is boolean or undefined.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const SdpaCall& call);
+/// Causal, without mask or dropout.
+inline Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, SdpaBackend backend) {
+  const Tensor none;
+  return scaled_dot_product_attention(q, k, v, none, SdpaCall{.backend = backend});
+}
 
 }  // namespace whatfits::torch

@@ -21,11 +21,19 @@ Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
 }  // namespace
 
 OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters)
-    : torch_(torch), kind_(kind), parameters_(parameters) {}
+    : torch_(torch), kind_(kind), parameters_(parameters) {
+  if (kind != Optimizer::adagrad) return;
+  for (const Tensor& p : parameters) {
+    exp_avg_sq_.push_back(state_like(p, OpKind::adagrad, "sum of squares"));
+    torch.recorder.op({.kind = OpKind::fill}, {}, {exp_avg_sq_.back().id()});
+  }
+}
 
 void OptimizerState::step() {
   switch (kind_) {
     case Optimizer::adamw:
+    case Optimizer::adam:
+    case Optimizer::adam_amsgrad:
       return adamw_foreach();
     case Optimizer::adamw_fused:
       return adamw_fused();
@@ -34,7 +42,20 @@ void OptimizerState::step() {
     case Optimizer::sgd:
       return sgd(false);
     case Optimizer::sgd_momentum:
+    case Optimizer::sgd_momentum_fused:
       return sgd(true);
+    case Optimizer::adagrad:
+      return adagrad();
+    case Optimizer::rmsprop:
+      return rmsprop();
+    case Optimizer::adafactor:
+      return adafactor();
+    case Optimizer::adafactor_foreach:
+      return adafactor_foreach();
+    case Optimizer::adafactor_transformers:
+      return adafactor_transformers();
+    case Optimizer::none:
+      return;
   }
 }
 
@@ -49,6 +70,10 @@ void OptimizerState::make_adam_state(bool step_on_device) {
     for (auto [states, name] : {std::pair{&exp_avg_, "exp_avg"}, std::pair{&exp_avg_sq_, "exp_avg_sq"}}) {
       states->push_back(state_like(p, OpKind::adamw, name));
       torch_.recorder.op({.kind = OpKind::fill}, {}, {states->back().id()});
+    }
+    if (kind_ == Optimizer::adam_amsgrad) {
+      max_exp_avg_sq_.push_back(state_like(p, OpKind::adam, "max_exp_avg_sq"));
+      torch_.recorder.op({.kind = OpKind::fill}, {}, {max_exp_avg_sq_.back().id()});
     }
   }
 }
@@ -110,6 +135,49 @@ void OptimizerState::sgd(bool momentum) {
     } else {
       torch_.recorder.op({.kind = OpKind::sgd}, {p->grad.id()}, {p.id()});
     }
+  }
+}
+
+namespace {
+
+/// A list as foreach operators make it, like the parameters; dropped last to first.
+struct TensorList {
+  TensorList(Torch& torch, const std::vector<Tensor>& parameters, OpKind op, const char* label) {
+    for (const Tensor& p : parameters) {
+      tensors.push_back(torch.empty_strided(op, p.shape(), p->strides, p.dtype()));
+      tensors.back().named(label);
+    }
+  }
+  ~TensorList() {
+    while (!tensors.empty()) tensors.pop_back();
+  }
+  TensorList(const TensorList&) = delete;
+  TensorList& operator=(const TensorList&) = delete;
+  std::vector<Tensor> tensors;
+};
+
+}  // namespace
+
+void OptimizerState::adagrad() {
+  const TensorList std(torch_, parameters_, OpKind::sqrt, "square roots of the sums");
+  const TensorList numerator(torch_, parameters_, OpKind::adagrad, "gradients, scaled");
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    torch_.recorder.op({.kind = OpKind::adagrad}, {parameters_[i]->grad.id()}, {parameters_[i].id(), exp_avg_sq_[i].id()},
+                       {std.tensors[i].id(), numerator.tensors[i].id()});
+  }
+}
+
+void OptimizerState::rmsprop() {
+  if (exp_avg_sq_.empty()) {
+    for (const Tensor& p : parameters_) {
+      exp_avg_sq_.push_back(state_like(p, OpKind::rmsprop, "square_avg"));
+      torch_.recorder.op({.kind = OpKind::fill}, {}, {exp_avg_sq_.back().id()});
+    }
+  }
+  const TensorList avg(torch_, parameters_, OpKind::sqrt, "square roots of square_avg");
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    torch_.recorder.op({.kind = OpKind::rmsprop}, {parameters_[i]->grad.id()}, {parameters_[i].id(), exp_avg_sq_[i].id()},
+                       {avg.tensors[i].id()});
   }
 }
 

@@ -15,7 +15,7 @@ class OptimizerState {
  public:
   OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters);
   void step();
-  bool fused() const { return kind_ == Optimizer::adamw_fused; }
+  bool fused() const { return kind_ == Optimizer::adamw_fused || kind_ == Optimizer::sgd_momentum_fused; }
   void zero_grad(ZeroGrad how);
 
  private:
@@ -23,6 +23,12 @@ class OptimizerState {
   void adamw_fused();
   void adamw_for_loop();
   void sgd(bool momentum);
+  void adagrad();
+  void rmsprop();
+  void adafactor();               ///< torch.optim.Adafactor, parameter by parameter
+  void adafactor_foreach();       ///< the same, all matrices and then all vectors at once
+  void adafactor_transformers();  ///< transformers.Adafactor with relative steps
+  void make_adafactor_state();
   void make_adam_state(bool step_on_device);
   void adam(OpKind kind, std::size_t i, std::initializer_list<TensorId> scratch);
 
@@ -32,6 +38,9 @@ class OptimizerState {
   std::vector<Tensor> steps_;    ///< fused only: a counter on the device for each parameter
   std::vector<Tensor> exp_avg_;  ///< momentum_buffer of SGD
   std::vector<Tensor> exp_avg_sq_;
+  std::vector<Tensor> max_exp_avg_sq_;  ///< AMSGrad's
+  std::vector<Tensor> row_, col_;       ///< Adafactor's factors of a matrix; of a vector `row_` is the variance
+  std::vector<Tensor> rms_;             ///< of transformers' Adafactor
 };
 
 /// torch.nn.utils.clip_grad_norm_ with the foreach kernels.

@@ -13,9 +13,11 @@ namespace {
 
 struct AttentionBackward : Node {
   using Node::Node;
-  Saved query, key, value, logsumexp, output;
+  Saved bias, query, key, value, logsumexp, output;
+  bool dropout = false;
   double scaled_for = 1;  ///< head size by whose square root the scores are divided: that before padding
   void release() override {
+    bias.reset();
     key.reset();
     query.reset();
     value.reset();
@@ -39,8 +41,8 @@ Tensor empty_like(OpKind op, const Tensor& x) {
   return x.torch().empty_strided(op, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
 }
 
-FlashAttention flash_sizes(const Tensor& q) {
-  return flash_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, false, q.torch().device.sm_count);
+FlashAttention flash_sizes(const Tensor& q, bool dropout) {
+  return flash_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, dropout, q.torch().device.sm_count);
 }
 
 struct FlashBackward final : AttentionBackward {
@@ -57,10 +59,18 @@ struct FlashBackward final : AttentionBackward {
     Tensor dq = empty_like(op, q);
     Tensor dk = empty_like(op, k);
     Tensor dv = empty_like(op, v);
-    const FlashAttention sizes = flash_sizes(q);
+    const FlashAttention sizes = flash_sizes(q, dropout);
     {
       const Tensor softmax_d = torch.scratch(op, sizes.softmax_d).named("flash attention: row sums of gradient times output");
       const Tensor accumulator = torch.scratch(op, sizes.dq_accumulator).named("flash attention: float32 gradient of the query");
+      Tensor dk_expanded, dv_expanded;
+      const Frame expanded{&dv_expanded, &dk_expanded};
+      if (k.size(1).size != q.size(1).size) {
+        // Grouped heads: each query head has its own gradient of the key and the value, summed afterwards.
+        const Shape shape{q.size(0), k.size(2), q.size(1), q.size(3)};
+        dk_expanded = torch.empty(op, shape, q.dtype()).named("flash attention: gradient of the key, by query head");
+        dv_expanded = torch.empty(op, shape, q.dtype()).named("flash attention: gradient of the value, by query head");
+      }
       torch.recorder.op({.kind = op, .scalar = scaled_for}, {grad.id(), q.id(), k.id(), v.id(), o_inside.id(), lse.id()},
                         {dq.id(), dk.id(), dv.id()}, {softmax_d.id(), accumulator.id()});
     }
@@ -78,7 +88,7 @@ struct EfficientBackward final : AttentionBackward {
     const Tensor lse = logsumexp.unpack();
     const Tensor o = output.unpack();
     const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
-                                                         false, torch.device.compute_capability);
+                                                         dropout, torch.device.compute_capability);
     Tensor dq = empty_heads_inside(torch, op, q.shape(), q.dtype());
     Tensor dk = empty_heads_inside(torch, op, k.shape(), k.dtype());
     Tensor dv = empty_heads_inside(torch, op, v.shape(), v.dtype());
@@ -116,9 +126,10 @@ struct EfficientBackward final : AttentionBackward {
 };
 
 template <class N>
-void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for) {
+void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout) {
   if (!node) return;
   node->scaled_for = scaled_for;
+  node->dropout = dropout > 0;
   node->key.save(k);
   node->query.save(q);
   node->value.save(v);
@@ -126,14 +137,14 @@ void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Ten
 
 double head_size(const Tensor& q) { return static_cast<double>(q.size(3).size); }
 
-Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for) {
+Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout) {
   if (!q || !k || !v) return {};
   constexpr OpKind op = OpKind::sdpa_flash;
   Torch& torch = q.torch();
   const auto node = make_node<FlashBackward>(torch, {&q, &k, &v});
-  save_inputs(node, q, k, v, scaled_for);
+  save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
-  const FlashAttention sizes = flash_sizes(q);
+  const FlashAttention sizes = flash_sizes(q, dropout > 0);
   Tensor out = empty_like(op, q);
   const Tensor lse = torch.empty(op, {q.size(0), q.size(1), q.size(2)}, DType::float32);
   lse.named("attention log-sum-exp");
@@ -152,16 +163,17 @@ Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_fo
   return attach(std::move(out), node);
 }
 
-Tensor efficient(const Tensor& q, const Tensor& k, const Tensor& v) {
+Tensor efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, double dropout) {
   if (!q || !k || !v) return {};
   constexpr OpKind op = OpKind::sdpa_efficient;
   Torch& torch = q.torch();
   const auto node = make_node<EfficientBackward>(torch, {&q, &k, &v});
+  if (node) node->bias.save(bias);
   const double scaled_for = head_size(q);
-  save_inputs(node, q, k, v, scaled_for);
+  save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
   const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
-                                                       false, torch.device.compute_capability);
+                                                       dropout > 0, torch.device.compute_capability);
   Tensor out = empty_heads_inside(torch, op, q.shape(), q.dtype());
   Tensor lse;
   if (q.requires_grad()) lse = torch.scratch(op, sizes.logsumexp).named("attention log-sum-exp");
@@ -226,20 +238,54 @@ Tensor cut_last(const Tensor& x, Dim narrow) {
   return attach(slice(x, 3, narrow), node);
 }
 
-Tensor padded_flash(const Tensor& q, const Tensor& k, const Tensor& v) {
+Tensor padded_flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout) {
   if (!q) return {};
   const Dim last = q.size(3);
-  if (last.size % 8 == 0) return flash(q, k, v, head_size(q));
+  if (last.size % 8 == 0) return flash(q, k, v, head_size(q), dropout);
   const Dim wide{(last.size + 7) / 8 * 8, last.letters};
   const Tensor a = pad_last(q, wide);
   const Tensor b = pad_last(k, wide);
   const Tensor c = pad_last(v, wide);
-  return cut_last(flash(a, b, c, head_size(q)), last);
+  return cut_last(flash(a, b, c, head_size(q), dropout), last);
+}
+
+// ---- masks -------------------------------------------------------------------------------------------------------------------------
+
+/// convert_boolean_attn_mask: 0 where it is true and -inf elsewhere.
+Tensor additive(const Tensor& mask, DType dtype) {
+  Torch& torch = mask.torch();
+  if (torch.stopped) return {};
+  const Tensor blocked = full(torch, {}, dtype, 0);
+  const Tensor allowed = full(torch, {}, dtype, 0);
+  return where(mask, allowed, blocked).named("attention mask, additive");
+}
+
+/// preprocess_mask: rows padded to a multiple of 8 elements.
+Tensor aligned(const Tensor& mask) {
+  constexpr std::int64_t alignment = 8;
+  bool fits = true;
+  for (int i = 0; i + 1 < mask.rank(); ++i) fits = fits && mask.stride(i) % alignment == 0;
+  if (fits) return mask;
+  const Dim keys = mask.size(-1);
+  return slice(pad_right(mask, alignment - keys.size % alignment), mask.rank() - 1, keys).named("attention mask, additive, padded");
+}
+
+SdpaBackend choose(const Tensor& q, const Tensor& k, const Tensor& mask, const SdpaCall& call) {
+  const AttentionCase facts{.element_bytes = size_of(q.dtype()),
+                            .bfloat = q.dtype() == DType::bfloat16,
+                            .head_size = q.size(3).size,
+                            .training = q.requires_grad() || k.requires_grad(),
+                            .dropout = call.dropout > 0};
+  const int capability = q.torch().device.compute_capability;
+  if (!mask && takes_flash(facts, capability)) return SdpaBackend::flash;
+  if (q.size(1).size == k.size(1).size && takes_efficient(facts, capability)) return SdpaBackend::efficient;
+  return SdpaBackend::math;
 }
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, SdpaBackend backend) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                                    const SdpaCall& call) {
   if (!query || !key || !value) return {};
   const Tensor v = autocast_to_lower(value);
   const Tensor k = autocast_to_lower(key);
@@ -247,33 +293,23 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (!q || !k || !v) return {};
   Torch& torch = q.torch();
   const With no_autocast(torch.autocast.enabled, false);
-  if (backend == SdpaBackend::automatic) {
-    const AttentionCase facts{.element_bytes = size_of(q.dtype()),
-                              .bfloat = q.dtype() == DType::bfloat16,
-                              .head_size = q.size(3).size,
-                              .training = q.requires_grad()};
-    switch (attention_backend(facts, torch.device.compute_capability)) {
-      case AttentionBackend::flash:
-        backend = SdpaBackend::flash;
-        break;
-      case AttentionBackend::efficient:
-        backend = SdpaBackend::efficient;
-        break;
-      case AttentionBackend::math:
-        backend = SdpaBackend::math;
-        break;
-    }
+  const SdpaBackend backend = call.backend == SdpaBackend::automatic ? choose(q, k, mask, call) : call.backend;
+  Tensor bias;
+  if (mask) {
+    bias = additive(mask, q.dtype());
+    if (!bias) return {};
   }
   switch (backend) {
     case SdpaBackend::flash:
       torch.note("scaled_dot_product_attention runs flash attention");
-      return padded_flash(q, k, v);
+      return padded_flash(q, k, v, call.dropout);
     case SdpaBackend::efficient:
       torch.note("scaled_dot_product_attention runs memory-efficient attention");
-      return efficient(q, k, v);
+      if (bias) bias = aligned(bias);
+      return efficient(q, k, v, bias, call.dropout);
     default:
       torch.note("scaled_dot_product_attention runs its math implementation: whole score matrices");
-      return math_attention(q, k, v);
+      return math_attention(q, k, v, bias, call);
   }
 }
 

@@ -50,7 +50,22 @@ Tensor causal_mask(Torch& torch, Dim tokens) {
 
 }  // namespace
 
-Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
+namespace {
+
+/// x.repeat_interleave(groups, -3): expanded, then copied.
+Tensor repeat_heads(const Tensor& x, std::int64_t groups) {
+  if (!x || groups == 1) return x;
+  Tensor y = unsqueeze(x, 2);
+  y = expand(y, {x.size(0), x.size(1), Dim{groups}, x.size(2), x.size(3)});
+  y = contiguous(y);
+  y = view(y, {x.size(0), groups * x.size(1), x.size(2), x.size(3)});
+  y.named("key or value heads, repeated");
+  return y;
+}
+
+}  // namespace
+
+Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias, const SdpaCall& call) {
   Torch& torch = q.torch();
   const DType dtype = q.dtype();
   Tensor attn;  // the second of what the function returns: its caller drops it, after all names here
@@ -60,23 +75,28 @@ Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v) {
   const Tensor value_acc = to(v, DType::float32);
   if (!value_acc) return {};
   const double scale = std::sqrt(1.0 / std::sqrt(static_cast<double>(q.size(3).size)));
-  Tensor mask;
+  Tensor mask = bias;
   Tensor query = mul(query_acc, scale);
-  const Frame frame{&query, &mask};
-  mask = causal_mask(torch, q.size(2));
+  Tensor key_expanded, value_expanded;
+  const Frame frame{&key_expanded, &value_expanded, &query, &mask};
+  if (call.causal) mask = causal_mask(torch, q.size(2));
+  const std::int64_t groups = q.size(1).size / k.size(1).size;
+  key_expanded = repeat_heads(key_acc, groups);
+  value_expanded = repeat_heads(value_acc, groups);
   Tensor scores;
   {
-    const Tensor scaled_key = mul(key_acc, scale);
+    const Tensor scaled_key = mul(key_expanded, scale);
     scores = matmul(query, transpose(scaled_key, 2, 3));
     scores.named("attention scores");
   }
   if (scores && mask) add_(scores, mask);
   scores = safe_softmax(scores);
   scores.named("attention probabilities");
+  scores = dropout(scores, call.dropout);
   // make_tuple(matmul(...).to(dtype), attn.to(dtype)): the second is made first.
-  if (dtype == DType::float32) return matmul(scores, value_acc);
+  if (dtype == DType::float32) return matmul(scores, value_expanded);
   attn = to(scores, dtype);
-  return to(matmul(scores, value_acc), dtype);
+  return to(matmul(scores, value_expanded), dtype);
 }
 
 }  // namespace whatfits::torch

@@ -27,16 +27,23 @@ bool blas_takes(const Tensor& x) {
   return (cols == 1 && leads(rows, x.size(-1).size)) || (rows == 1 && leads(cols, x.size(-2).size)) || x.is_contiguous();
 }
 
+/// mm_mat2_backward: the gradient of a [n, m] operand that lies transposed in memory is made in the operand's own layout.
+Tensor mat2_backward(const Tensor& grad, const Tensor& a, bool column_major) {
+  return column_major ? t(mm(t(grad), a)) : mm(t(a), grad);
+}
+
+bool is_column_major(const Tensor& x) { return x.stride(0) == 1 && x.stride(1) == x.size(0).size; }
+
 struct MmBackward final : Node {
   using Node::Node;
   Saved self;
   Saved mat2;
+  bool column_major = true;  ///< the second operand, as a transposed weight is
   void apply(Torch&, Grads& grads, Grads& out) override {
     const Tensor b = mat2.unpack();
     const Tensor a = self.unpack();
     out.resize(2);
-    // The second operand is a transposed weight: its gradient is made in the weight's own layout.
-    if (wants(1)) out[1] = t(mm(t(grads[0]), a));
+    if (wants(1)) out[1] = mat2_backward(grads[0], a, column_major);
     if (wants(0)) out[0] = mm(grads[0], t(b));
   }
   void release() override {
@@ -49,12 +56,13 @@ struct AddmmBackward final : Node {
   using Node::Node;
   Saved mat1;
   Saved mat2;
+  bool column_major = true;
   void apply(Torch&, Grads& grads, Grads& out) override {
     const Tensor a = mat1.unpack();
     const Tensor b = mat2.unpack();
     out.resize(3);
     if (wants(1)) out[1] = mm(grads[0], t(b));
-    if (wants(2)) out[2] = t(mm(t(grads[0]), a));
+    if (wants(2)) out[2] = mat2_backward(grads[0], a, column_major);
     if (wants(0)) out[0] = grads[0];  // summed over the rows on its way to the bias
   }
   void release() override {
@@ -80,14 +88,18 @@ struct BmmBackward final : Node {
   }
 };
 
-Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) {
+}  // namespace
+
+Tensor addmm(const Tensor& bias_in, const Tensor& a_in, const Tensor& b_in) {
+  const Tensor b = autocast_to_lower(b_in);
+  const Tensor a = autocast_to_lower(a_in);
+  const Tensor bias = autocast_to_lower(bias_in);
   if (!bias || !a || !b) return {};
   Torch& torch = a.torch();
   const auto node = make_node<AddmmBackward>(torch, {&bias, &a, &b});
-  if (node) {
-    node->mat1.save(a);
-    node->mat2.save(b);
-  }
+  if (node && node->wants(2)) node->mat1.save(a);
+  if (node && node->wants(1)) node->mat2.save(b);
+  if (node) node->column_major = is_column_major(b);
   if (torch.stopped) return {};
   Tensor out = torch.empty(OpKind::addmm, {a.size(0), b.size(1)}, a.dtype());
   // cublasLt adds the bias in its epilogue and wants scratch of its own, 1 MiB by default (CUBLASLT_WORKSPACE_SIZE); it does not
@@ -104,16 +116,13 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b) {
   return attach(std::move(out), node);
 }
 
-}  // namespace
-
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (!a || !b) return {};
   Torch& torch = a.torch();
   const auto node = make_node<MmBackward>(torch, {&a, &b});
-  if (node) {
-    node->mat2.save(b);
-    node->self.save(a);
-  }
+  if (node && node->wants(0)) node->mat2.save(b);
+  if (node && node->wants(1)) node->self.save(a);
+  if (node) node->column_major = is_column_major(b);
   if (torch.stopped) return {};
   return attach(product(OpKind::mm, a, b), node);
 }
@@ -122,10 +131,8 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (!a || !b) return {};
   Torch& torch = a.torch();
   const auto node = make_node<BmmBackward>(torch, {&a, &b});
-  if (node) {
-    node->mat2.save(b);
-    node->self.save(a);
-  }
+  if (node && node->wants(0)) node->mat2.save(b);
+  if (node && node->wants(1)) node->self.save(a);
   if (torch.stopped) return {};
   Shape shape = a.shape();
   shape[-1] = b.size(-1);
@@ -162,12 +169,16 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
   const Tensor b = autocast_to_lower(right);
   const Tensor a = autocast_to_lower(left);
   if (!a || !b) return {};
-  const Dim batch = a.size(0) * a.size(1);
-  const Tensor x = reshape(a, {batch, a.size(2), a.size(3)});
+  const int rank = a.rank();
+  Dim batch = a.size(0);
+  if (rank == 4) batch = batch * a.size(1);
+  const Tensor x = reshape(a, {batch, a.size(-2), a.size(-1)});
   if (x && !(x->storage == a->storage)) x.named("left operand, packed for the product");
-  const Tensor y = reshape(b, {batch, b.size(2), b.size(3)});
+  const Tensor y = reshape(b, {batch, b.size(-2), b.size(-1)});
   if (y && !(y->storage == b->storage)) y.named("right operand, packed for the product");
-  return view(bmm(x, y), {a.size(0), a.size(1), a.size(2), b.size(3)});
+  Shape shape = a.shape();
+  shape[-1] = b.size(-1);
+  return view(bmm(x, y), shape);
 }
 
 }  // namespace whatfits::torch

@@ -20,9 +20,23 @@ struct LayerNormBackward final : Node {
     const Tensor m = mean.unpack();
     const Tensor r = rstd.unpack();
     Tensor dx = torch.empty(OpKind::layer_norm_backward, x.shape(), x.dtype());
-    Tensor dw = torch.empty(OpKind::layer_norm_backward, w.shape(), w.dtype());
-    Tensor db = torch.empty(OpKind::layer_norm_backward, b.shape(), b.dtype());
-    torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()}, {dx.id(), dw.id(), db.id()});
+    if (!w || !b) {
+      Tensor dw;
+      if (w && wants(1)) dw = torch.empty(OpKind::layer_norm_backward, w.shape(), w.dtype());
+      torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), m.id(), r.id()}, {dx.id()});
+      out.resize(3);
+      out[0] = std::move(dx);
+      out[1] = std::move(dw);
+      return;
+    }
+    Tensor dw, db;
+    if (wants(1)) dw = torch.empty(OpKind::layer_norm_backward, w.shape(), w.dtype());
+    if (wants(2)) db = torch.empty(OpKind::layer_norm_backward, b.shape(), b.dtype());
+    if (dw && db) {
+      torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()}, {dx.id(), dw.id(), db.id()});
+    } else {
+      torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()}, {dx.id()});
+    }
     out = {std::move(dx), std::move(dw), std::move(db)};
   }
   void release() override {
@@ -58,7 +72,11 @@ Tensor layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias)
   mean.named("layer norm statistics");
   rstd.named("layer norm statistics");
   const Frame frame{&mean, &rstd};
-  torch.recorder.op({.kind = OpKind::layer_norm, .scalar = 1e-5}, {x.id(), w.id(), b.id()}, {out.id(), mean.id(), rstd.id()});
+  if (w && b) {
+    torch.recorder.op({.kind = OpKind::layer_norm, .scalar = 1e-5}, {x.id(), w.id(), b.id()}, {out.id(), mean.id(), rstd.id()});
+  } else {
+    torch.recorder.op({.kind = OpKind::layer_norm, .scalar = 1e-5}, {x.id()}, {out.id(), mean.id(), rstd.id()});
+  }
   if (node) {
     node->mean.save_output(mean);
     node->rstd.save_output(rstd);

@@ -1,4 +1,3 @@
-#include "torch/autocast.h"
 #include "torch/autograd.h"
 #include "torch/ops.h"
 
@@ -24,13 +23,18 @@ struct SoftmaxBackward final : Node {
 
 }  // namespace
 
+// On autocast's list of float32 results.
 Tensor softmax(const Tensor& input) {
   if (!input) return {};
+  return softmax(input, input.torch().autocast.enabled ? DType::float32 : input.dtype());
+}
+
+// bfloat16 scores are copied to float32 first; float16 scores have a kernel that reads them as they are (half_to_float).
+Tensor softmax(const Tensor& input, DType dtype) {
+  if (!input) return {};
   Torch& torch = input.torch();
-  // On autocast's list of float32 results: bfloat16 scores are copied to float32 first; float16 scores have a kernel that reads them
-  // as they are (half_to_float).
-  const bool fused_half = torch.autocast.enabled && input.dtype() == DType::float16;
-  const Tensor x = fused_half ? input : autocast_to_float32(input);
+  const bool fused_half = input.dtype() == DType::float16 && dtype == DType::float32;
+  const Tensor x = fused_half ? input : to(input, dtype);
   if (!x) return {};
   const auto node = make_node<SoftmaxBackward>(torch, {&x});
   if (node) node->input_dtype = x.dtype();

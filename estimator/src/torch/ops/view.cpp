@@ -20,6 +20,12 @@ struct TransposeBackward final : Node {
   void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(transpose(grads[0], a, b)); }
 };
 
+struct ExpandBackward final : Node {
+  using Node::Node;
+  Shape shape;
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(grads[0].shape() == shape ? grads[0] : sum_to(grads[0], shape)); }
+};
+
 struct CloneBackward final : Node {
   using Node::Node;
   void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(grads[0]); }
@@ -81,6 +87,34 @@ Tensor transpose(const Tensor& x, int a, int b) {
 }
 
 Tensor t(const Tensor& x) { return transpose(x, 0, 1); }
+
+Tensor unsqueeze(const Tensor& x, int dim) {
+  if (!x) return {};
+  if (dim < 0) dim += x.rank() + 1;
+  const auto node = make_node<ViewBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  Shape shape = x.shape();
+  Strides strides = x->strides;
+  const std::int64_t stride = dim < x.rank() ? x.size(dim).size * x.stride(dim) : 1;
+  for (int i = shape.rank++; i > dim; --i) {
+    shape[i] = shape[i - 1];
+    strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i - 1)];
+  }
+  shape[dim] = Dim{};
+  strides[static_cast<std::size_t>(dim)] = stride;
+  return attach(alias(x, shape, strides, x->offset), node);
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  if (!x) return {};
+  const auto node = make_node<ExpandBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  Strides strides = x->strides;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (x.size(i).size == 1 && shape[i].size != 1) strides[static_cast<std::size_t>(i)] = 0;
+  }
+  return attach(alias(x, shape, strides, x->offset), node);
+}
 
 Tensor contiguous(const Tensor& x) {
   if (!x || x.is_contiguous()) return x;

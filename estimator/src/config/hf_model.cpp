@@ -1,0 +1,453 @@
+#include "config/hf_model.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "config/text.h"
+
+namespace whatfits::config {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// Names of one field, the family's own first. The others are what Transformers maps to it.
+using Keys = std::initializer_list<const char*>;
+
+struct Activations {
+  const char* name;
+  Activation activation;
+};
+constexpr Activations kActivations[] = {
+    {"gelu", Activation::gelu}, {"gelu_new", Activation::gelu_new}, {"gelu_pytorch_tanh", Activation::gelu_pytorch_tanh},
+    {"relu", Activation::relu}, {"silu", Activation::silu},         {"swish", Activation::silu},
+};
+
+/// Reads a field from JSON. A null is as good as no key.
+class FromJson {
+ public:
+  explicit FromJson(Reader& reader) : reader_(reader) {}
+
+  bool integer(Keys keys, std::int64_t low, std::int64_t high, std::int64_t& out) {
+    const char* key = present(keys);
+    return key != nullptr && reader_.integer(key, low, high, out);
+  }
+  void boolean(Keys keys, bool& out) {
+    if (const char* key = present(keys)) reader_.boolean(key, out);
+  }
+  void probability(Keys keys, double& out) {
+    const char* key = present(keys);
+    if (key == nullptr) return;
+    const json* value = reader_.find(key);
+    if (value->is_number() && *value >= 0 && *value < 1) {
+      out = value->get<double>();
+    } else {
+      reader_.not_allowed(key, *value, "must be a probability below 1");
+    }
+  }
+  void activation(Keys keys, Activation& out) {
+    const char* key = present(keys);
+    if (key == nullptr) return;
+    const json* value = reader_.find(key);
+    std::vector<std::string_view> names;
+    for (const Activations& known : kActivations) {
+      if (*value == known.name) {
+        out = known.activation;
+        return;
+      }
+      names.emplace_back(known.name);
+    }
+    reader_.not_allowed(key, *value, "must be " + listed(names, "or"));
+  }
+  /// A soft cap: a number, or null for none. The number itself changes no tensor.
+  void capped(const char* key, bool& out) {
+    const json* value = reader_.find(key);
+    if (value == nullptr) return;
+    if (value->is_null() || (value->is_number() && *value > 0)) {
+      out = !value->is_null();
+    } else {
+      reader_.not_allowed(key, *value, "must be a number above 0, or null");
+    }
+  }
+  /// layer_types: which layers have the sliding window.
+  void layers(ModelConfig& m) {
+    const char* key = present({"layer_types"});
+    if (key == nullptr) return;
+    const json* value = reader_.find(key);
+    std::vector<bool> sliding;
+    bool right = value->is_array() && static_cast<std::int64_t>(value->size()) == m.n_layer;
+    for (std::size_t i = 0; right && i < value->size(); ++i) {
+      const bool window = (*value)[i] == "sliding_attention";
+      right = window || (*value)[i] == "full_attention";
+      sliding.push_back(window);
+    }
+    if (right) {
+      m.sliding = std::move(sliding);
+    } else {
+      reader_.statement(key, "must be a list of full_attention and sliding_attention, one for each layer");
+    }
+  }
+  /// A key that changes tensors and whose only replayed value this is.
+  void only(const char* key, const json& wanted) {
+    const json* value = reader_.find(key);
+    if (value == nullptr || value->is_null() || *value == wanted) return;
+    reader_.unsupported(key, *value, only_supported({wanted.dump()}));
+  }
+  bool given(const char* key) {
+    const json* value = reader_.find(key);
+    return value != nullptr && !value->is_null();
+  }
+  /// rope_parameters of Transformers 5, rope_scaling before it: the type, and the share of a head that is rotated.
+  void rope(double& share) {
+    for (const char* key : {"rope_parameters", "rope_scaling"}) {
+      const json* value = reader_.find(key);
+      if (value == nullptr || value->is_null()) continue;
+      if (!value->is_object()) {
+        reader_.not_allowed(key, *value, "must be an object");
+        continue;
+      }
+      for (const char* name : {"rope_type", "type"}) {
+        const auto type = value->find(name);
+        if (type == value->end() || type->is_null()) continue;
+        bool known = false;
+        for (const char* fixed : {"default", "linear", "llama3", "yarn"}) known = known || *type == fixed;
+        if (!known) reader_.unsupported(key, *type, only_supported({"default", "linear", "llama3", "yarn"}));
+        break;
+      }
+      fraction(*value, key, share);
+    }
+    if (const char* key = present({"partial_rotary_factor", "rotary_pct"})) {
+      const json* value = reader_.find(key);
+      if (value->is_number() && *value > 0 && *value <= 1) {
+        if (!inside_) share = value->get<double>();
+      } else {
+        reader_.not_allowed(key, *value, "must be a number above 0, at most 1");
+      }
+    }
+  }
+  void clash(const char* key, std::string message) { reader_.statement(key, std::move(message)); }
+
+ private:
+  const char* present(Keys keys) {
+    const char* found = nullptr;
+    for (const char* key : keys) {
+      const json* value = reader_.find(key);
+      if (found == nullptr && value != nullptr && !value->is_null()) found = key;
+    }
+    return found;
+  }
+  void fraction(const json& object, const char* key, double& share) {
+    const auto value = object.find("partial_rotary_factor");
+    if (value == object.end() || value->is_null()) return;
+    if (value->is_number() && *value > 0 && *value <= 1) {
+      share = value->get<double>();
+      inside_ = true;
+    } else {
+      reader_.not_allowed(key, *value, "partial_rotary_factor must be a number above 0, at most 1");
+    }
+  }
+  Reader& reader_;
+  bool inside_ = false;  ///< rope_parameters has the share
+};
+
+/// Writes it.
+class ToJson {
+ public:
+  explicit ToJson(ordered_json& out) : out_(out) {}
+  bool integer(Keys keys, std::int64_t, std::int64_t, const std::int64_t& value) {
+    out_[*keys.begin()] = value;
+    return true;
+  }
+  void boolean(Keys keys, const bool& value) { out_[*keys.begin()] = value; }
+  void probability(Keys keys, const double& value) { out_[*keys.begin()] = value; }
+  void activation(Keys keys, const Activation& value) {
+    for (const Activations& known : kActivations) {
+      if (known.activation != value) continue;
+      out_[*keys.begin()] = known.name;
+      return;
+    }
+  }
+  void capped(const char* key, const bool& value) {
+    out_[key] = nullptr;
+    if (value) out_[key] = 50.0;
+  }
+  void layers(const ModelConfig& m) {
+    if (m.sliding.empty()) return;
+    auto types = ordered_json::array();
+    for (const bool sliding : m.sliding) types.push_back(sliding ? "sliding_attention" : "full_attention");
+    out_["layer_types"] = std::move(types);
+  }
+  void only(const char*, const json&) {}
+  bool given(const char*) { return true; }
+  void rope(const double& share) {
+    out_["partial_rotary_factor"] = share;
+  }
+  void clash(const char*, std::string) {}
+
+ private:
+  ordered_json& out_;
+};
+
+constexpr std::int64_t kWidth = limits::n_embd;
+
+/// Width, layers and heads of a family that names them as Llama does.
+template <class Form, class Model>
+void shape(Form& form, Model& m) {
+  form.integer({"vocab_size"}, 1, limits::vocab_size, m.vocab_size);
+  form.integer({"hidden_size", "n_embd", "n_embed"}, 1, kWidth, m.n_embd);
+  form.integer({"num_hidden_layers", "n_layer"}, 1, limits::n_layer, m.n_layer);
+  form.integer({"num_attention_heads", "n_head"}, 1, kWidth, m.n_head);
+}
+
+/// The same by GPT-2's names.
+template <class Form, class Model>
+void gpt_shape(Form& form, Model& m) {
+  form.integer({"vocab_size"}, 1, limits::vocab_size, m.vocab_size);
+  form.integer({"n_positions", "max_position_embeddings", "n_ctx"}, 1, limits::positions, m.n_positions);
+  form.integer({"n_embd", "hidden_size"}, 1, kWidth, m.n_embd);
+  form.integer({"n_layer", "num_hidden_layers"}, 1, limits::n_layer, m.n_layer);
+  form.integer({"n_head", "num_attention_heads"}, 1, kWidth, m.n_head);
+}
+
+template <class Form, class Model>
+void heads(Form& form, Model& m) {
+  form.integer({"num_key_value_heads"}, 1, kWidth, m.n_kv_head);
+  form.integer({"head_dim"}, 1, kWidth, m.head_dim);
+}
+
+/// The fields of a family: one description, for reading and for writing. `m` comes with the family's defaults (defaults_of).
+template <class Form, class Model, class Share>
+void fields(Form& form, Model& m, Share& rotary_share) {
+  const std::string& type = m.model_type;
+  if (type == "gpt2" || type == "gpt_bigcode") {
+    gpt_shape(form, m);
+    form.integer({"n_inner"}, 1, 4 * kWidth, m.n_inner);
+    form.activation({"activation_function"}, m.activation);
+    form.probability({"embd_pdrop"}, m.embd_pdrop);
+    form.probability({"attn_pdrop"}, m.attn_pdrop);
+    form.probability({"resid_pdrop"}, m.resid_pdrop);
+    form.only("scale_attn_weights", true);
+    form.only("add_cross_attention", false);
+    form.only("reorder_and_upcast_attn", false);
+    form.only("scale_attn_by_inverse_layer_idx", false);
+    if (type == "gpt_bigcode") form.only("multi_query", true);
+  } else if (type == "opt") {
+    shape(form, m);
+    form.integer({"max_position_embeddings"}, 1, limits::positions, m.n_positions);
+    form.integer({"ffn_dim"}, 1, 4 * kWidth, m.n_inner);
+    form.integer({"word_embed_proj_dim"}, 1, kWidth, m.word_embed_dim);
+    form.activation({"activation_function"}, m.activation);
+    form.probability({"dropout"}, m.resid_pdrop);
+    form.probability({"attention_dropout"}, m.attn_pdrop);
+    form.boolean({"do_layer_norm_before"}, m.pre_norm);
+    form.only("_remove_final_layer_norm", false);
+    form.only("enable_bias", true);
+    form.only("layer_norm_elementwise_affine", true);
+    form.only("layerdrop", 0.0);
+  } else {
+    shape(form, m);
+    form.integer({"max_position_embeddings", "n_positions"}, 1, limits::positions, m.n_positions);
+    heads(form, m);
+    form.integer({"intermediate_size"}, 1, 4 * kWidth, m.n_inner);
+    form.activation({"hidden_act", "hidden_activation"}, m.activation);
+    form.probability({"attention_dropout"}, m.attn_pdrop);
+    form.rope(rotary_share);
+    if (type == "gpt_neox") {
+      form.probability({"hidden_dropout"}, m.resid_pdrop);
+      form.boolean({"use_parallel_residual"}, m.parallel_residual);
+    }
+    if (type == "gemma2") {
+      form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
+      form.capped("attn_logit_softcapping", m.softcap_attention);
+      form.capped("final_logit_softcapping", m.softcap_logits);
+    }
+    if (type == "phi") {
+      form.probability({"embd_pdrop"}, m.embd_pdrop);
+      form.probability({"resid_pdrop"}, m.resid_pdrop);
+      form.only("qk_layernorm", false);
+    }
+    if (type == "olmo") form.only("clip_qkv", nullptr);
+    if (type == "gemma" || type == "gemma2") form.only("use_bidirectional_attention", false);
+    if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo") form.boolean({"attention_bias"}, m.attention_bias);
+    if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
+  }
+  form.boolean({"tie_word_embeddings"}, m.tie_word_embeddings);
+  form.boolean({"use_cache"}, m.use_cache);
+  form.only("quantization_config", nullptr);
+  form.only("is_encoder_decoder", false);
+}
+
+/// The sliding window of the families that have one.
+void read_window(FromJson& form, ModelConfig& m) {
+  if (m.model_type == "mistral") {
+    form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
+    if (!form.given("sliding_window")) m.sliding_window = 0;
+  }
+  if (m.model_type == "gemma2") {
+    for (std::int64_t i = 0; i < m.n_layer; ++i) m.sliding.push_back(i % 2 == 0);
+    form.layers(m);
+  }
+  if (m.model_type == "qwen2" || m.model_type == "qwen3") {
+    bool uses = false;
+    form.boolean({"use_sliding_window"}, uses);
+    std::int64_t window = 4096;
+    form.integer({"sliding_window"}, 1, limits::positions, window);
+    std::int64_t first = 28;
+    form.integer({"max_window_layers"}, 0, limits::n_layer, first);
+    if (!uses) {
+      m.sliding_window = 0;
+      return;
+    }
+    m.sliding_window = window;
+    for (std::int64_t i = 0; i < m.n_layer; ++i) m.sliding.push_back(i >= first);
+    form.layers(m);
+  }
+}
+
+void write_window(const ModelConfig& m, ordered_json& out) {
+  if (m.model_type == "mistral") {
+    out["sliding_window"] = nullptr;
+    if (m.sliding_window > 0) out["sliding_window"] = m.sliding_window;
+  }
+  if (m.model_type == "gemma2") ToJson(out).layers(m);
+  if ((m.model_type == "qwen2" || m.model_type == "qwen3") && m.sliding_window > 0) {
+    out["use_sliding_window"] = true;
+    out["sliding_window"] = m.sliding_window;
+    ToJson(out).layers(m);
+  }
+}
+
+/// What the family's config class has where the file says nothing.
+ModelConfig defaults_of(std::string_view type) {
+  ModelConfig m;
+  m.model_type = type;
+  if (type == "gpt2" || type == "gpt_bigcode") {
+    m.activation = type == "gpt2" ? Activation::gelu_new : Activation::gelu_pytorch_tanh;
+    m.embd_pdrop = m.attn_pdrop = m.resid_pdrop = 0.1;
+    return m;
+  }
+  if (type == "opt") {
+    m.vocab_size = 50272;
+    m.n_positions = 2048;
+    m.activation = Activation::relu;
+    m.n_inner = 3072;
+    m.resid_pdrop = 0.1;
+    return m;
+  }
+  if (type == "gpt_neox") {
+    m.vocab_size = 50432;
+    m.n_embd = 6144;
+    m.n_layer = 44;
+    m.n_head = 64;
+    m.n_inner = 24576;
+    m.n_positions = 2048;
+    m.parallel_residual = true;
+    m.attention_bias = true;
+    m.tie_word_embeddings = false;
+    return m;
+  }
+  m.n_positions = 2048;
+  if (type == "phi") {
+    m.vocab_size = 51200;
+    m.n_embd = 2048;
+    m.n_layer = 24;
+    m.n_head = 32;
+    m.n_inner = 8192;
+    m.activation = Activation::gelu_new;
+    m.tie_word_embeddings = false;
+    return m;
+  }
+  if (type == "gemma" || type == "gemma2") {
+    m.vocab_size = 256000;
+    m.n_embd = type == "gemma" ? 3072 : 2304;
+    m.n_layer = type == "gemma" ? 28 : 26;
+    m.n_head = type == "gemma" ? 16 : 8;
+    m.n_kv_head = type == "gemma" ? 16 : 4;
+    m.head_dim = 256;
+    m.n_inner = type == "gemma" ? 24576 : 9216;
+    m.n_positions = 8192;
+    m.activation = Activation::gelu_pytorch_tanh;
+    if (type == "gemma2") {
+      m.sliding_window = 4096;
+      m.softcap_attention = m.softcap_logits = true;
+    }
+    return m;
+  }
+  m.n_embd = 4096;
+  m.n_head = 32;
+  m.n_layer = 32;
+  m.vocab_size = 32000;
+  m.n_positions = 2048;
+  m.activation = Activation::silu;
+  m.tie_word_embeddings = false;
+  m.n_inner = 11008;
+  if (type == "olmo") m.vocab_size = 50304;
+  if (type == "mistral") {
+    m.n_inner = 14336;
+    m.n_kv_head = 8;
+    m.n_positions = 131072;
+  }
+  if (type == "qwen2" || type == "qwen3") {
+    m.vocab_size = 151936;
+    m.n_inner = 22016;
+    m.n_kv_head = 32;
+    m.n_positions = 32768;
+  }
+  if (type == "qwen3") m.head_dim = 128;
+  return m;
+}
+
+/// Fields that follow from others, and what must hold between them.
+void derive(FromJson& form, ModelConfig& m, double rotary_share) {
+  const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt";
+  if (m.n_kv_head == 0) m.n_kv_head = m.model_type == "gpt_bigcode" ? 1 : m.n_head;
+  if (m.n_inner == 0) m.n_inner = 4 * m.n_embd;
+  if (m.model_type == "opt" && m.word_embed_dim == 0) m.word_embed_dim = m.n_embd;
+  if (m.head_dim == 0) {
+    if (m.n_embd % m.n_head != 0) {
+      form.clash("model_type", "the number of heads (" + std::to_string(m.n_head) + ") must divide the width (" + std::to_string(m.n_embd) +
+                                   ")");
+      return;
+    }
+    m.head_dim = m.n_embd / m.n_head;
+  }
+  if (m.n_head % m.n_kv_head != 0) {
+    form.clash("num_key_value_heads", std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");
+  }
+  if (!learned) {
+    m.rotary_dim = static_cast<std::int64_t>(static_cast<double>(m.head_dim) * rotary_share);
+    if (m.rotary_dim % 2 != 0) form.clash("head_dim", "rotary embeddings need an even number of dimensions, not " + std::to_string(m.rotary_dim));
+  }
+}
+
+}  // namespace
+
+std::optional<Activation> activation_named(std::string_view name) {
+  for (const Activations& known : kActivations) {
+    if (name == known.name) return known.activation;
+  }
+  return std::nullopt;
+}
+
+void read_hf_model(Reader& reader, ModelConfig& out) {
+  const std::string assumed = out.assumed_from;
+  out = defaults_of(out.model_type);
+  out.assumed_from = assumed;
+  FromJson form(reader);
+  double rotary_share = out.model_type == "gpt_neox" ? 0.25 : out.model_type == "phi" ? 0.5 : 1;
+  fields(form, out, rotary_share);
+  read_window(form, out);
+  derive(form, out, rotary_share);
+}
+
+void write_hf_model(const ModelConfig& model, ordered_json& out) {
+  out["model_type"] = model.model_type;
+  ToJson form(out);
+  const double rotary_share =
+      model.rotary_dim == 0 || model.head_dim == 0 ? 1.0 : static_cast<double>(model.rotary_dim) / static_cast<double>(model.head_dim);
+  fields(form, model, rotary_share);
+  write_window(model, out);
+}
+
+}  // namespace whatfits::config

@@ -1,0 +1,20 @@
+// Transformers' masking_utils.py: which mask a model makes of the one it is given, and the small tensors it takes to find out.
+#pragma once
+
+#include "models/hf/modules.h"
+
+namespace whatfits::hf {
+
+struct MaskRequest {
+  bool eager = false;      ///< a float mask is added to the scores; otherwise SDPA takes a boolean one, or none
+  bool padded = false;     ///< the attention_mask has zeros
+  bool has_cache = true;   ///< past_key_values is there: no search for packed sequences
+  std::int64_t window = 0;  ///< of sliding attention; 0 for none
+  DType dtype = DType::float32;
+};
+
+/// [1 or B, 1, T, T]: boolean for SDPA, of `dtype` for eager; undefined where SDPA's is_causal is enough.
+Tensor make_causal_mask(torch::Torch& torch, const MaskRequest& request, Dim batch, Dim tokens, const Tensor& attention_mask,
+                        const Tensor& position_ids);
+
+}  // namespace whatfits::hf

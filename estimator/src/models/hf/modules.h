@@ -1,0 +1,79 @@
+// What Hugging Face's decoders are built of: parameters in registration order, linear layers (with or without an adapter), norms.
+//
+// Source of what each allocates: Transformers 5.12 (modeling files of the families, pytorch_utils.py) and PyTorch 2.6's torch.nn.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "torch/tensor.h"
+#include "torch/torch.h"
+#include "whatfits/config.h"
+
+namespace whatfits::hf {
+
+using torch::Shape;
+using torch::Tensor;
+
+/// nn.Linear, or Conv1D, whose weight is [in, out]; with a LoRA adapter beside it where `lora_a` is defined.
+struct Linear {
+  Tensor weight, bias;
+  Tensor lora_a, lora_b;
+  double lora_dropout = 0;
+  bool conv1d = false;
+
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor base(const Tensor& x) const;
+};
+
+/// nn.LayerNorm; weight and bias may be undefined (OLMo).
+struct LayerNorm {
+  Tensor weight, bias;
+  Tensor operator()(const Tensor& x) const;
+};
+
+/// The norm of the Llama family: computed in float32, the weight multiplied last.
+struct RmsNorm {
+  Tensor weight;
+  Tensor operator()(const Tensor& x) const;
+};
+
+/// Makes a model's parameters and buffers on the device, in the order in which model.to("cuda") moves them.
+class Builder {
+ public:
+  Builder(torch::Torch& torch, const Config& config);
+
+  /// What follows belongs to this block; kNoLayer: to none.
+  void block(std::int16_t index);
+  Tensor parameter(const std::string& name, const Shape& shape);
+  Tensor buffer(const std::string& name, const Shape& shape, DType dtype);
+  Tensor embedding(const std::string& name, Dim rows, Dim width);  ///< the input embedding's weight
+  Linear linear(const std::string& name, Dim in, Dim out, bool bias);
+  Linear conv1d(const std::string& name, Dim in, Dim out);
+  LayerNorm layer_norm(const std::string& name, Dim width, bool bias = true);
+  RmsNorm rms_norm(const std::string& name, Dim width);
+  /// The head's weight: the embedding where they are tied, else its own.
+  Tensor head(const std::string& name, Dim width, Dim rows, const Tensor& embedding);
+
+  DType dtype() const { return dtype_; }
+  /// All that want gradients, in order: what the optimizer gets.
+  const std::vector<Tensor>& trainable() const { return trainable_; }
+
+ private:
+  Tensor tensor(const std::string& name, const Shape& shape, DType dtype, bool wants_gradient);
+  void adapt(Linear& linear, const std::string& name, Dim in, Dim out);
+
+  torch::Torch& torch_;
+  const Config& config_;
+  DType dtype_;
+  bool wants_gradient_ = true;  ///< of a parameter where it stands now
+  std::vector<Tensor> trainable_;
+};
+
+/// ACT2FN[name](x)
+Tensor activate(Activation activation, const Tensor& x);
+
+}  // namespace whatfits::hf

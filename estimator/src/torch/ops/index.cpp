@@ -1,0 +1,96 @@
+// Parts of tensors, and tensors put together from parts.
+#include "torch/autograd.h"
+#include "torch/iterator.h"
+#include "torch/ops.h"
+
+namespace whatfits::torch {
+
+namespace {
+
+Tensor narrowed(const Tensor& x, int dim, std::int64_t start, Dim length) {
+  Shape shape = x.shape();
+  shape[dim] = length;
+  return alias(x, shape, x->strides, x->offset + start * x.stride(dim));
+}
+
+/// slice_backward: zeros of the whole, then the gradient is copied into its place.
+struct NarrowBackward final : Node {
+  using Node::Node;
+  Shape shape;
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    Tensor whole = torch.empty(OpKind::slice_backward, shape, grads[0].dtype());
+    torch.recorder.op({.kind = OpKind::slice_backward}, {grads[0].id()}, {whole.id()});
+    out.push_back(std::move(whole));
+  }
+};
+
+struct CatBackward final : Node {
+  using Node::Node;
+  int dim = 0;
+  std::vector<Dim> lengths;
+  void apply(Torch&, Grads& grads, Grads& out) override {
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      out.push_back(wants(i) ? narrowed(grads[0], dim, start, lengths[i]) : Tensor());
+      start += lengths[i].size;
+    }
+  }
+};
+
+}  // namespace
+
+Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length) {
+  if (!x) return {};
+  if (dim < 0) dim += x.rank();
+  const auto node = make_node<NarrowBackward>(x.torch(), {&x});
+  if (node) node->shape = x.shape();
+  return attach(narrowed(x, dim, start, length), node);
+}
+
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
+  for (const Tensor* part : parts) {
+    if (!*part) return {};
+  }
+  DType dtype = (*parts.begin())->dtype();
+  for (const Tensor* part : parts) {
+    if (part->dtype() != dtype) dtype = DType::float32;
+  }
+  return cat(parts, dim, dtype);
+}
+
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype) {
+  for (const Tensor* part : parts) {
+    if (!*part) return {};
+  }
+  const Tensor& first = **parts.begin();
+  if (dim < 0) dim += first.rank();
+  Torch& torch = first.torch();
+  const auto node = make_node<CatBackward>(torch, parts);
+  Shape shape = first.shape();
+  shape[dim] = Dim{0};
+  std::vector<TensorId> operands;
+  for (const Tensor* part : parts) {
+    const Dim length = part->size(dim);
+    shape[dim] = Dim{shape[dim].size + length.size, length.letters};
+    if (node) node->lengths.push_back(length);
+    operands.push_back(part->id());
+  }
+  if (node) node->dim = dim;
+  Tensor out = torch.empty(OpKind::cat, shape, dtype);
+  operands.push_back(out.id());
+  torch.recorder.op({.kind = OpKind::cat, .inputs = static_cast<std::uint16_t>(parts.size()), .outputs = 1, .scalar = static_cast<double>(dim)},
+                    operands);
+  return attach(std::move(out), node);
+}
+
+Tensor pad_right(const Tensor& x, std::int64_t count) {
+  if (!x) return {};
+  Torch& torch = x.torch();
+  Shape shape = x.shape();
+  shape[-1] = Dim{shape[-1].size + count, shape[-1].letters};
+  Tensor out = torch.empty(OpKind::pad, shape, x.dtype());
+  torch.recorder.op({.kind = OpKind::pad}, {x.id()}, {out.id()});
+  return out;
+}
+
+}  // namespace whatfits::torch
