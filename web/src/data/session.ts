@@ -9,6 +9,12 @@ import type { Unit } from './units.js';
 
 export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine' | 'filter';
 
+/** Of a config.json, by either name. */
+export function positionsOf(shape: Record<string, Json>): number | undefined {
+  const positions = shape.n_positions ?? shape.max_position_embeddings;
+  return typeof positions === 'number' ? positions : undefined;
+}
+
 /** Quiet time after a change before the long questions start. */
 const QUIET_MS = 140;
 
@@ -189,6 +195,11 @@ export class Session {
     const model = this.value.model;
     if (typeof model === 'string') return this.preset(model)?.config ?? {};
     return isObject(model) ? model : {};
+  }
+
+  /** The longest sequence that the model takes, if it says so. */
+  get positions(): number | undefined {
+    return positionsOf(this.shape);
   }
 
   /** MiB the allocator may have. */
