@@ -32,6 +32,10 @@ const words = (now: Record<string, string>, later: Record<string, string> = {}):
   ...Object.entries(later).map(([value, label]) => ({ value, label, later: true })),
 ];
 
+/** A dimension as Hugging Face's families name it. Controls offer those that the model at hand has. */
+const shape = (key: string, label: string): Field =>
+  ({ name: `model.${key.replace(/_/g, '-')}`, path: ['model', key], kind: 'whole', label, hint: key, box: 'shape' });
+
 export const FIELDS: readonly Field[] = [
   { name: 'model', path: ['model'], kind: 'text', label: 'Model', box: 'main' },
   { name: 'batch', path: ['batch'], kind: 'whole', label: 'Batch', hint: 'sequences per micro-batch', fallback: 1, box: 'main' },
@@ -39,8 +43,7 @@ export const FIELDS: readonly Field[] = [
   {
     name: 'precision', path: ['precision'], kind: 'word', label: 'Precision', fallback: 'fp32', box: 'main',
     choices: words(
-      { fp32: 'fp32', 'amp-bf16': 'autocast bf16', 'amp-fp16': 'autocast fp16', bf16: 'pure bf16' },
-      { fp16: 'pure fp16' },
+      { fp32: 'fp32', 'amp-bf16': 'autocast bf16', 'amp-fp16': 'autocast fp16', bf16: 'pure bf16', fp16: 'pure fp16' },
     ),
   },
   {
@@ -53,13 +56,17 @@ export const FIELDS: readonly Field[] = [
   {
     name: 'optimizer', path: ['optimizer'], kind: 'word', label: 'Optimizer', fallback: 'adamw', box: 'main',
     choices: words(
-      { adamw: 'AdamW (foreach)', 'adamw-fused': 'AdamW fused', 'adamw-for-loop': 'AdamW for-loop', 'sgd-momentum': 'SGD, momentum', sgd: 'SGD' },
-      { 'adamw-8bit': 'AdamW 8-bit', adafactor: 'Adafactor', muon: 'Muon', lion: 'Lion' },
+      {
+        adamw: 'AdamW (foreach)', 'adamw-fused': 'AdamW fused', 'adamw-for-loop': 'AdamW for-loop', adam: 'Adam', 'adam-amsgrad': 'Adam, AMSGrad',
+        'sgd-momentum': 'SGD, momentum', 'sgd-momentum-fused': 'SGD, momentum, fused', sgd: 'SGD', adagrad: 'Adagrad', rmsprop: 'RMSprop',
+        adafactor: 'Adafactor', 'adafactor-foreach': 'Adafactor (foreach)', 'adafactor-transformers': 'Adafactor of Transformers', none: 'none: no step',
+      },
+      { 'adamw-8bit': 'AdamW 8-bit', 'adamw-8bit-paged': 'AdamW 8-bit, paged', muon: 'Muon', lion: 'Lion' },
     ),
   },
   {
     name: 'checkpointing', path: ['checkpointing'], kind: 'word', label: 'Checkpointing', fallback: 'none', box: 'main',
-    choices: words({ none: 'none', full: 'every block' }, { selective: 'selective' }),
+    choices: words({ none: 'none', full: 'every block', 'full-reentrant': 'every block, reentrant' }, { selective: 'selective' }),
   },
   { name: 'device', path: ['device'], kind: 'text', label: 'Card', fallback: 'a40', box: 'main' },
   { name: 'model.n-layer', path: ['model', 'n_layer'], kind: 'whole', label: 'Layers', hint: 'n_layer', box: 'shape' },
@@ -67,6 +74,13 @@ export const FIELDS: readonly Field[] = [
   { name: 'model.n-head', path: ['model', 'n_head'], kind: 'whole', label: 'Heads', hint: 'n_head, divides the width', box: 'shape' },
   { name: 'model.vocab-size', path: ['model', 'vocab_size'], kind: 'whole', label: 'Vocabulary', hint: 'vocab_size', box: 'shape' },
   { name: 'model.n-positions', path: ['model', 'n_positions'], kind: 'whole', label: 'Positions', hint: 'n_positions, the longest sequence', box: 'shape' },
+  shape('hidden_size', 'Width'),
+  shape('intermediate_size', 'MLP width'),
+  shape('num_hidden_layers', 'Layers'),
+  shape('num_attention_heads', 'Heads'),
+  shape('num_key_value_heads', 'Key and value heads'),
+  shape('head_dim', 'Width of a head'),
+  shape('max_position_embeddings', 'Positions'),
   { name: 'model.model-type', path: ['model', 'model_type'], kind: 'text', label: 'Model type', box: 'hidden' },
   { name: 'grad-accumulation', path: ['grad_accumulation'], kind: 'whole', label: 'Accumulation', hint: 'micro-batches per optimizer step', fallback: 1, box: 'more' },
   { name: 'clip-grad-norm', path: ['clip_grad_norm'], kind: 'switch', label: 'Clip gradients', hint: 'clip_grad_norm_', fallback: false, box: 'more' },
@@ -91,6 +105,7 @@ export const FIELDS: readonly Field[] = [
   { name: 'transformers', path: ['transformers'], kind: 'text', label: 'Transformers', fallback: '5.12', box: 'hidden' },
   { name: 'loss', path: ['loss'], kind: 'text', label: 'Loss', fallback: 'default', box: 'hidden' },
   { name: 'trainable', path: ['trainable'], kind: 'text', label: 'Trainable', fallback: 'all', box: 'hidden' },
+  { name: 'assume', path: ['assume'], kind: 'text', label: 'Read as', fallback: null, box: 'hidden' },
   { name: 'lora', path: ['lora'], kind: 'json', label: 'LoRA', fallback: null, box: 'hidden' },
   { name: 'dropout', path: ['dropout'], kind: 'json', label: 'Dropout', fallback: null, box: 'hidden' },
   { name: 'parallel', path: ['parallel'], kind: 'json', label: 'Parallel', fallback: null, box: 'hidden' },

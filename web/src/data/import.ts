@@ -2,7 +2,8 @@
 import type { Engine } from './engine.js';
 import { isObject } from './fields.js';
 import { clip } from './link.js';
-import type { Json, Request } from './types.js';
+import { positionsOf } from './session.js';
+import type { Json, Problem, Request } from './types.js';
 
 /** A config.json is a few kilobytes. */
 export const IMPORT_BYTES = 1 << 20;
@@ -62,19 +63,17 @@ function importConfig(config: { [key: string]: Json }, now: Request, engine: Eng
   if (typeof type !== 'string') {
     return { refused: ['There is no "model_type" in it, so nobody can tell which model’s code is meant. A config.json of Hugging Face has one.'] };
   }
-  const replayed = [...new Set(engine.models.map((model) => String(model.config.model_type)))];
-  if (!replayed.includes(type)) {
+  const unknown = problemsOf({ ...now, model: config }, engine).find((problem) => problem.key === 'model.model_type');
+  if (unknown) {
     const near = engine.modelsToCome.filter((id) => id.toLowerCase().startsWith(type.toLowerCase().split(/[-_\d.]/)[0] || type));
     return {
       refused: [
-        `The model type “${clip(type)}” is not replayed yet; this version replays ${replayed.join(', ')}.`,
-        type === 'gpt2'
-          ? 'GPT-2 as Transformers writes it is to come. Its shape with code written from scratch can be replayed now: change "model_type" to "gpt2-from-scratch".'
-          : near.length > 0 ? `To come: ${near.slice(0, 6).join(', ')}.` : `To come: ${engine.modelsToCome.slice(0, 8).join(', ')}.`,
+        `The model type “${clip(type)}” is not replayed: ${clip(unknown.message, 300)}.`,
+        ...(near.length > 0 ? [`To come: ${near.slice(0, 6).join(', ')}.`] : []),
       ],
     };
   }
-  const positions = typeof config.n_positions === 'number' ? config.n_positions : undefined;
+  const positions = positionsOf(config);
   const length = typeof now.seq_len === 'number' ? now.seq_len : undefined;
   const said: string[] = [];
   const request: Request = { ...now, model: config };
@@ -82,12 +81,29 @@ function importConfig(config: { [key: string]: Json }, now: Request, engine: Eng
     request.seq_len = positions;
     said.push(`The length was set to ${positions}, the longest this model takes.`);
   }
-  const own = new Set(['model_type', 'vocab_size', 'n_positions', 'n_embd', 'n_head', 'n_layer']);
-  const used = Object.keys(config).filter((key) => own.has(key));
-  const rest = Object.keys(config).filter((key) => !own.has(key));
+  const result = checked(request, said, engine);
+  if ('refused' in result) return result;
+  // The core writes out what counts; the rest of the file's keys change no tensor.
+  const counts = modelKeys(result.request, engine);
+  const used = Object.keys(config).filter((key) => counts.has(key));
+  const rest = Object.keys(config).filter((key) => !counts.has(key));
   said.unshift(`Read: ${used.join(', ')}.`);
   if (rest.length > 0) said.push(`Of no weight for memory: ${clip(rest.join(', '), 200)}.`);
-  return checked(request, said, engine);
+  return result;
+}
+
+/** A config that is a preset's comes back as its name. */
+function modelKeys(request: Request, engine: Engine): Set<string> {
+  const { model } = request;
+  const config = isObject(model) ? model : engine.models.find((preset) => preset.id === model)?.config;
+  return new Set(Object.keys(config ?? {}));
+}
+
+function problemsOf(request: Request, engine: Engine): Problem[] {
+  const run = engine.open(request);
+  if (Array.isArray(run)) return run;
+  run.close();
+  return [];
 }
 
 function checked(request: Request, said: string[], engine: Engine): Imported {

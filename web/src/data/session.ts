@@ -9,6 +9,12 @@ import type { Unit } from './units.js';
 
 export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine' | 'filter';
 
+/** Of a config.json, by either name. */
+export function positionsOf(shape: Record<string, Json>): number | undefined {
+  const positions = shape.n_positions ?? shape.max_position_embeddings;
+  return typeof positions === 'number' ? positions : undefined;
+}
+
 /** Quiet time after a change before the long questions start. */
 const QUIET_MS = 140;
 
@@ -24,7 +30,7 @@ export class Session {
   /** The last known one, for showing dimmed while the next is computed. */
   lastFit?: Fit;
   advice?: Advices;
-  /** Row of the timeline that is looked at; undefined: the peak's. */
+  /** Row of the timeline that is looked at; undefined: the peak's, or where the run fails. */
   cursor?: number;
   playing = false;
   unit: Unit = 'GiB';
@@ -191,6 +197,11 @@ export class Session {
     return isObject(model) ? model : {};
   }
 
+  /** The longest sequence that the model takes, if it says so. */
+  get positions(): number | undefined {
+    return positionsOf(this.shape);
+  }
+
   /** MiB the allocator may have. */
   get free(): number {
     const device = this.value.device;
@@ -221,7 +232,7 @@ export class Session {
   get row(): number {
     const timeline = this.timeline;
     if (!timeline) return 0;
-    return Math.max(0, Math.min(this.cursor ?? timeline.peak, timeline.count - 1));
+    return Math.max(0, Math.min(this.cursor ?? (timeline.oom ? timeline.count - 1 : timeline.peak), timeline.count - 1));
   }
 
   look(row: number | undefined): void {

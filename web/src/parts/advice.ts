@@ -46,7 +46,7 @@ export class AdviceList extends Part {
           </div>
           <div class="advice-gain">
             <span class="saving" aria-hidden="true"><i style=${styleMap({ 'inline-size': `${Math.max(0, (100 * advice.saves) / most).toFixed(1)}%` })}></i></span>
-            <span>${advice.saves >= 0 ? `−${bytes(advice.saves, session.unit)}` : `+${bytes(-advice.saves, session.unit)}`}</span>
+            <span>${advice.saves === 0 ? 'no change' : advice.saves > 0 ? `−${bytes(advice.saves, session.unit)}` : `+${bytes(-advice.saves, session.unit)}`}</span>
             <span class=${advice.fits ? 'ok' : 'bad'}>${mark(advice.fits ? 'fits' : 'oom')} batch ≤ ${count(advice.largest_batch)}</span>
           </div>
           <button type="button" part="button" data-testid="apply" aria-label=${`Apply: ${advice.title}`}

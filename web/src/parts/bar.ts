@@ -14,6 +14,7 @@ const SHORT: Record<string, string> = {
   t4: 'T4', 'rtx-4090': 'RTX 4090', 'a100-sxm4-40gb': 'A100 40', a40: 'A40', 'h100-sxm': 'H100', 'h200': 'H200',
 };
 const HEIGHT = 34;
+const QUIET_MS = 160;
 
 export class Bar extends Chart {
   protected readonly topics = ['report', 'unit', 'engine', 'fit'] as const;
@@ -23,10 +24,12 @@ export class Bar extends Chart {
   #cards = new Map<string, boolean>();
   #cardsOf = '';
   #work = new Slicer();
+  #quiet: ReturnType<typeof setTimeout> | undefined;
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     this.#work.cancel();
+    clearTimeout(this.#quiet);
   }
 
   protected override resized(): void {
@@ -45,7 +48,7 @@ export class Bar extends Chart {
         <caption class="hidden">Memory at the peak, by category</caption>
         <tbody>
           ${GROUPS.map((group, i) => (sums[i]! > 0 ? row(group.id, group.label, bytes(sums[i]!, unit)) : nothing))}
-          ${slack > 0 ? row('pool', 'held by the pool, unused', bytes(slack, unit)) : nothing}
+          ${slack > 0 ? row('pool', 'unused in the pool', bytes(slack, unit)) : nothing}
         </tbody>
       </table>
       ${this.#chips()}`;
@@ -57,8 +60,9 @@ export class Bar extends Chart {
 
   protected override changed(): void {
     super.changed();
-    // Other cards are asked when the request's own figures are known: never on the way of a drag.
-    if (this.session.fit) this.#askCards();
+    // Other cards are asked when the request's own figures are known, and once it is quiet: never on the way of a drag.
+    clearTimeout(this.#quiet);
+    if (this.session.fit) this.#quiet = setTimeout(() => this.#askCards(), QUIET_MS);
   }
 
   #askCards(): void {
@@ -159,7 +163,7 @@ export class Bar extends Chart {
     own.append(text);
     out.push(own);
     let last = -Infinity;
-    const stop = x(free) - name.length * 6.8 - 10;
+    const stop = x(free) - name.length * 7.6 - 10;
     for (const id of CARDS) {
       const card = session.engine?.devices.find((device) => device.id === id);
       const limit = (card?.free_mib ?? 0) * 1024 * 1024;

@@ -4,6 +4,7 @@ import { guard } from 'lit/directives/guard.js';
 import { live } from 'lit/directives/live.js';
 import { FIELDS, fieldOf, fieldOfKey, get, type Field } from '../data/fields.js';
 import { clip } from '../data/link.js';
+import { positionsOf } from '../data/session.js';
 import type { Json } from '../data/types.js';
 import { count, parameters, parseWhole } from '../data/units.js';
 import { define, Part } from './part.js';
@@ -20,7 +21,7 @@ export class Controls extends Part {
 
   protected override render(): TemplateResult {
     const shown = (field: Field) => field.box !== 'hidden' && (!this.only?.length || this.only.includes(field.name));
-    const box = (name: Field['box']) => FIELDS.filter((field) => field.box === name && shown(field)).map((field) => this.#field(field));
+    const box = (name: Field['box']) => FIELDS.filter((field) => field.box === name && shown(field) && (name !== 'shape' || field.path[1]! in this.session.shape)).map((field) => this.#field(field));
     // An author who names a few controls wants them in sight.
     if (this.only?.length) return html`<div class="fields" data-testid="controls">${FIELDS.filter(shown).map((field) => this.#field(field))}</div>`;
     const custom = typeof this.session.value.device === 'object';
@@ -122,8 +123,7 @@ export class Controls extends Part {
   }
 
   #lengthStops(): number[] {
-    const positions = this.session.shape.n_positions;
-    const most = typeof positions === 'number' ? positions : 1024;
+    const most = this.session.positions ?? 1024;
     const now = typeof this.session.value.seq_len === 'number' ? this.session.value.seq_len : most;
     const stops = new Set<number>([most, Math.min(now, most)]);
     for (let power = 32; power < most; power *= 2) {
@@ -157,7 +157,9 @@ export class Controls extends Part {
       @change=${(event: Event) => this.#pick(event, 'model')}>
       ${chosen === '' ? html`<option value="" selected>own shape</option>` : nothing}
       ${unknown ? html`<option value=${chosen} selected>${clip(chosen)}</option>` : nothing}
-      ${engine?.models.map((model) => html`<option value=${model.id} ?selected=${model.id === chosen}>${model.id} · ${parameters(model.parameters)}</option>`)}
+      ${[...new Set(engine?.models.map((model) => model.config.model_type))].map((type) => html`<optgroup label=${String(type)}>${engine!.models
+        .filter((model) => model.config.model_type === type)
+        .map((model) => html`<option value=${model.id} ?selected=${model.id === chosen}>${model.id} · ${parameters(model.parameters)}</option>`)}</optgroup>`)}
       ${engine && engine.modelsToCome.length > 0
         ? html`<optgroup label="to come">${engine.modelsToCome.map((model) => html`<option value=${model} disabled>${model}</option>`)}</optgroup>`
         : nothing}
@@ -189,8 +191,8 @@ export class Controls extends Part {
     const { session } = this;
     if (id !== '') {
       // A length that the next model cannot have would be refused; leaving it out takes that model's own.
-      const positions = key === 'model' ? session.preset(id)?.config.n_positions : undefined;
-      const tooLong = typeof positions === 'number' && Number(session.value.seq_len) > positions;
+      const positions = key === 'model' ? positionsOf(session.preset(id)?.config ?? {}) : undefined;
+      const tooLong = positions !== undefined && Number(session.value.seq_len) > positions;
       session.apply([{ path: [key], value: id }, ...(tooLong ? [{ path: ['seq_len'], value: positions as Json }] : [])], `${key}: ${id}`);
     } else if (key === 'device') {
       this.#open.add('card');

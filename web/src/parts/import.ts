@@ -8,6 +8,7 @@ export class Import extends Part {
   declare said: string[];
   declare refused: string[];
   protected readonly topics = ['engine'] as const;
+  #host?: Element;
 
   constructor() {
     super();
@@ -15,9 +16,25 @@ export class Import extends Part {
     this.refused = [];
   }
 
+  /** A file may be dropped anywhere on the element. */
+  override connectedCallback(): void {
+    super.connectedCallback();
+    this.#host = (this.getRootNode() as ShadowRoot).host;
+    this.#host?.addEventListener('dragover', this.#over);
+    this.#host?.addEventListener('dragleave', this.#leave);
+    this.#host?.addEventListener('drop', this.#drop);
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.#host?.removeEventListener('dragover', this.#over);
+    this.#host?.removeEventListener('dragleave', this.#leave);
+    this.#host?.removeEventListener('drop', this.#drop);
+  }
+
   protected override render(): TemplateResult {
     return html`<div class="section-head"><h3 id="import-title">Your own model</h3></div>
-      <div class="drop" data-testid="drop" role="group" aria-labelledby="import-title" @dragover=${this.#over} @dragleave=${this.#leave} @drop=${this.#drop}>
+      <div class="drop" data-testid="drop" role="group" aria-labelledby="import-title">
         <label for="import-text">A <code>config.json</code> of Hugging Face: paste it, drop the file here, or choose it. It stays on this page.</label>
         <textarea id="import-text" part="input" data-testid="import-text" spellcheck="false" placeholder='{"model_type": "gpt2-from-scratch", "n_layer": 24, "n_embd": 1024, "n_head": 16}'
           @input=${stop} @change=${stop}></textarea>
@@ -65,17 +82,20 @@ export class Import extends Part {
     void this.#take((event.target as HTMLInputElement).files?.[0]);
   };
 
-  #over = (event: DragEvent): void => {
+  /** Files only: text dragged into a box is the box's. */
+  #over = (event: Event): void => {
+    const types = (event as DragEvent).dataTransfer?.types ?? [];
+    if (!types.includes('Files')) return;
     event.preventDefault();
-    (event.currentTarget as HTMLElement).classList.add('over');
+    this.querySelector('.drop')?.classList.add('over');
   };
-  #leave = (event: DragEvent): void => (event.currentTarget as HTMLElement).classList.remove('over');
-  #drop = (event: DragEvent): void => {
+  #leave = (): void => this.querySelector('.drop')?.classList.remove('over');
+  #drop = (event: Event): void => {
+    this.#leave();
+    const file = (event as DragEvent).dataTransfer?.files[0];
+    if (!file) return;
     event.preventDefault();
-    this.#leave(event);
-    const file = event.dataTransfer?.files[0];
-    if (file) void this.#take(file);
-    else this.#read(event.dataTransfer?.getData('text/plain') ?? '');
+    void this.#take(file);
   };
 }
 

@@ -214,14 +214,17 @@ export class MountainPaint {
     const y = HEAD + floor - row.allocated * scale;
     const words = [`${view.whole ? 'peak' : 'highest here'} ${bytes(row.allocated, view.unit)}`, `${row.op}, ${bytes(row.bytes, view.unit)}`];
     const wide = Math.max(...words.map((line) => line.length)) * 6.7 + 10;
-    const right = x + wide < view.width - RIGHT;
+    // Right of the peak, else left of it, else as far right as the words allow.
+    const edge = view.width - RIGHT;
+    const left = x + wide > edge && x - wide > LEFT;
+    const from = left ? x - 9 : Math.min(x + 9, edge - wide + 10);
     let at = Math.max(HEAD + 14, Math.min(y - 12, HEAD + floor - 30));
     // Two lines of words, and not across the line of `reserved`.
     const reserved = HEAD + floor - row.reserved * scale;
     if (reserved > at - 14 && reserved < at + 20) at = reserved + 16;
     const label = svg('g');
     words.forEach((line, i) => {
-      const text = svg('text', { x: right ? x + 9 : x - 9, y: at + i * 15, 'text-anchor': right ? 'start' : 'end', class: i === 0 ? 'm-peak' : 'm-op' });
+      const text = svg('text', { x: from, y: at + i * 15, 'text-anchor': left ? 'end' : 'start', class: i === 0 ? 'm-peak' : 'm-op' });
       text.textContent = line;
       label.append(text);
     });

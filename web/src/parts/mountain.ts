@@ -1,6 +1,7 @@
 // Memory through the whole step. The picture is painted by hand; a real slider is its cursor, so keys, touch and screen readers
 // need nothing of their own.
 import { html, nothing, type TemplateResult } from 'lit';
+import { live } from 'lit/directives/live.js';
 import { GROUP_OF, GROUPS } from '../data/palette.js';
 import type { Timeline } from '../data/types.js';
 import { bytes, count, fixed } from '../data/units.js';
@@ -62,9 +63,9 @@ export class Mountain extends Chart {
           @click=${() => this.#toggle()}>${glyph(session.playing ? 'M4 3H7V13H4Z M9.5 3H12.5V13H9.5Z' : 'M4 2.5L13 8L4 13.5Z')}</button>
         <button type="button" class="icon" part="button" data-testid="next" aria-label="Next event" @click=${() => this.#step(1)}>${glyph('M5 3L11 8L5 13Z M12 3V13')}</button>
         <input type="range" part="cursor" data-testid="cursor" aria-label="Event of the step" min="0" max=${Math.max(0, n - 1)} step="1"
-          .value=${String(row)} aria-valuetext=${timeline ? `event ${row + 1} of ${n}. ${eventSentence(timeline, row, session.unit)}` : ''}
+          .value=${live(String(row))} aria-valuetext=${timeline ? `event ${row + 1} of ${n}. ${eventSentence(timeline, row, session.unit)}` : ''}
           @input=${this.#onSlide}>
-        <button type="button" class="quiet" part="button" data-testid="to-peak" @click=${() => this.#lookAt(undefined)}>peak</button>
+        <button type="button" class="quiet" part="button" data-testid="to-peak" @click=${() => this.#toPeak()}>peak</button>
       </div>
       ${timeline && n > 0 ? this.#readout(timeline, row) : nothing}`;
   }
@@ -77,7 +78,7 @@ export class Mountain extends Chart {
     GROUP_OF.forEach((group, category) => (sums[group]! += columns.categories[category] ?? 0));
     const atEnd = timeline.oom !== null && row === timeline.count - 1;
     return html`<p class="readout" data-testid="readout">
-        <b>${cursor === undefined ? 'At the peak' : `Event ${count(row + 1)} of ${count(timeline.count)}`}</b>
+        <b>${cursor === undefined ? (timeline.oom ? 'At the failure' : 'At the peak') : `Event ${count(row + 1)} of ${count(timeline.count)}`}</b>
         ${eventSentence(timeline, row, unit)}.
         ${atEnd ? html`<span class="bad">Then ${timeline.oom!.op} asks for ${bytes(timeline.oom!.tensor, unit)}, and the run ends.</span>` : nothing}
       </p>
@@ -193,6 +194,11 @@ export class Mountain extends Chart {
     }
   }
 
+  /** Where nobody has moved the cursor it is at the peak already, except in a run that fails: there it is at the failure. */
+  #toPeak(): void {
+    this.#lookAt(this.#shown?.oom ? this.#shown.peak : undefined);
+  }
+
   #step(by: number): void {
     this.#pause();
     this.#lookAt(Math.max(0, Math.min((this.#shown?.count ?? 1) - 1, this.session.row + by)));
@@ -215,7 +221,7 @@ export class Mountain extends Chart {
         case '+': case '=': this.#zoom(0.5); return true;
         case '-': this.#zoom(2); return true;
         case '0': this.#reset(); return true;
-        case 'p': this.#lookAt(undefined); return true;
+        case 'p': this.#toPeak(); return true;
         case 'Escape': session.look(undefined); return session.cursor !== undefined;
         default: return false;
       }

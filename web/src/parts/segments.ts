@@ -46,7 +46,7 @@ export class Segments extends Chart {
     const small = pool.segments.filter((segment) => segment.small);
     const free = freeBlocks(large);
     return html`<div class="section-head"><h3>The pool’s segments</h3>
-        <span class="muted">${session.cursor === undefined ? 'at the peak' : `at event ${count(session.row + 1)}`}: ${count(pool.segments.length)} segments, ${bytes(pool.reserved, session.unit)}</span></div>
+        <span class="muted">${session.cursor === undefined ? (pool.oom ? 'when it fails' : 'at the peak') : `at event ${count(session.row + 1)}`}: ${count(pool.segments.length)} segments, ${bytes(pool.reserved, session.unit)}</span></div>
       <svg class="pool" data-testid="segments" role="img" aria-label=${`${large.length} large segments with ${free.length} free blocks between tensors`}
         @pointermove=${this.#onMove} @pointerleave=${() => say(this, 'segment-readout', '')}></svg>
       <p class="pointed" data-testid="segment-readout"></p>

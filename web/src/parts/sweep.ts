@@ -9,6 +9,7 @@ import { define } from './part.js';
 
 const BATCHES = 32;
 const LENGTHS = 8;
+const USUAL_LENGTH = 4096;
 /** A change of anything but batch and length starts anew; quick ones wait for each other. */
 const QUIET_MS = 200;
 
@@ -51,17 +52,23 @@ export class Sweep extends Chart {
   #begin(): void {
     const { session } = this;
     if (!this.visible || !session.fit || !session.run) return;
-    const key = JSON.stringify({ ...session.value, batch: 0, seq_len: 0 });
+    const key = JSON.stringify({ ...session.value, batch: 0, seq_len: this.#longest() });
     if (key === this.#key) return;
     this.#work.cancel();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#compute(key), QUIET_MS);
   }
 
+  /** Few train at all of a context of 131,072: the map ends at what is asked for, or at a usual length beyond it. */
+  #longest(): number {
+    const length = Number(this.session.value.seq_len);
+    return Math.min(this.session.positions ?? length, Math.max(USUAL_LENGTH, length));
+  }
+
   #compute(key: string): void {
     const { session } = this;
     const largest = session.fit?.largest ?? 16;
-    const positions = Number(session.shape.n_positions ?? session.value.seq_len);
+    const positions = this.#longest();
     // Up to half as much again as fits at the length asked for.
     const step = Math.max(1, Math.ceil((largest * 1.5) / BATCHES));
     this.#batches = Array.from({ length: BATCHES }, (_, i) => (step === 1 ? i + 1 : (i + 1) * step));

@@ -103,7 +103,7 @@ export const tables = css`
   .ledger [aria-sort='ascending'] button, .ledger [aria-sort='descending'] button { color: var(--_fg); }
   .ledger .bytes { text-align: end; padding-inline-end: 0; white-space: nowrap; font-weight: 600; }
   .ledger .op { color: var(--_muted); font-family: var(--_mono); font-size: 0.88em; margin-inline-start: 0.6em; }
-  .ledger .shape, .ledger .formula { font-size: 0.95em; } .ledger td.formula { font-family: var(--_mono); font-size: 0.88em; }
+  .ledger .shape, .ledger .formula { font-size: 0.95em; } .ledger td.formula { font-family: var(--_mono); font-size: 0.88em; white-space: nowrap; }
   @container what-fits (max-width: 52em) { .ledger .formula, .ledger .category { display: none; } }
   @container what-fits (max-width: 24em) { .ledger th.layer, .ledger td.layer { display: none; } }
   progress { max-inline-size: 100%; min-inline-size: 3em; accent-color: var(--_accent); }
@@ -111,7 +111,7 @@ export const tables = css`
 
   .sweep { border-collapse: separate; border-spacing: 1px; inline-size: 100%; table-layout: fixed; font-size: 0.78em; }
   .sweep caption { text-align: start; color: var(--_muted); padding-block-end: 0.5rem; font-size: 1.1em; }
-  .sweep th { font-weight: 500; color: var(--_muted); padding: 0.1rem 0.2rem; text-align: center; }
+  .sweep th { font-weight: 500; color: var(--_muted); padding: 0.1rem 0; text-align: center; white-space: nowrap; overflow-wrap: normal; }
   .sweep th[scope='row'] { text-align: end; padding-inline-end: 0.5rem; } .sweep thead th:first-child { inline-size: 3.4rem; }
   .sweep td { padding: 0; }
   .sweep button { display: grid; place-items: center; inline-size: 100%; min-block-size: 26px; padding: 0; border: 0; border-radius: 2px; font-size: 1em; background: var(--_soft); color: var(--_muted); overflow: hidden; }
@@ -128,6 +128,7 @@ export const tables = css`
   .pool-used { stroke: var(--_bg); stroke-width: 0.6; } .pool-free { stroke: var(--_edge); stroke-width: 0.8; } .pool-edge { fill: none; stroke: var(--_fg); stroke-width: 1; }
   .drop { border: 1.5px dashed var(--_edge); border-radius: var(--_radius); padding: 1rem; display: grid; gap: 0.75rem; grid-template-columns: minmax(0, 1fr); overflow-wrap: anywhere; }
   .drop input[type='file'] { max-inline-size: 100%; min-inline-size: 0; }
+  ::file-selector-button { font: inherit; color: inherit; padding: 0.28em 0.8em; margin-inline-end: 0.6em; border: 1px solid var(--_edge); border-radius: 0.35em; background: var(--_bg); cursor: pointer; }
   .drop.over { border-color: var(--_accent); background: var(--_soft); }
   .drop textarea { min-block-size: 6.5em; font-family: var(--_mono); font-size: 0.82em; resize: vertical; }
   .row { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
