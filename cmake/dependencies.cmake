@@ -21,6 +21,7 @@ endif()
 
 if(NOT EMSCRIPTEN)
   find_package(CLI11 2 REQUIRED)
+  find_package(ZLIB REQUIRED)
 endif()
 if(WHATFITS_TESTS AND NOT EMSCRIPTEN)
   if(WHATFITS_FETCH)

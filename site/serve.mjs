@@ -1,4 +1,4 @@
-// Serves site/dist on this machine: `node site/serve.mjs [PORT]`. No special headers are needed; any static host will do.
+// Serves site/dist on this machine: `node site/serve.mjs [--or-next] [PORT]`. No special headers are needed; any static host will do.
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, normalize, sep } from 'node:path';
@@ -32,12 +32,19 @@ export function serve(folder, port = 0, headers = () => ({})) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const port = Number(process.argv[2] ?? 8765);
-  try {
-    const { url } = await serve(fileURLToPath(new URL('dist/', import.meta.url)), port);
-    console.log(`The site is at ${url}/ (the post), ${url}/calculator.html (everything on). Ctrl-C ends it.`);
-  } catch (error) {
-    console.error(error.code === 'EADDRINUSE' ? `Port ${port} is taken: try node site/serve.mjs ${port + 1}` : error.message);
-    process.exitCode = 1;
+  const words = process.argv.slice(2);
+  const orNext = words.includes('--or-next');
+  const first = Number(words.find((word) => /^\d+$/.test(word)) ?? 8765);
+  for (let port = first; ; ++port) {
+    try {
+      const { url } = await serve(fileURLToPath(new URL('dist/', import.meta.url)), port);
+      console.log(`In the browser: ${url}/ (the post), ${url}/calculator.html (everything on). Ctrl-C ends it.`);
+      break;
+    } catch (error) {
+      if (error.code === 'EADDRINUSE' && orNext && port < first + 20) continue;
+      console.error(error.code === 'EADDRINUSE' ? `Port ${port} is taken: try tools/serve ${port + 1}` : error.message);
+      process.exitCode = 1;
+      break;
+    }
   }
 }

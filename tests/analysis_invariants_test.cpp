@@ -208,6 +208,7 @@ TEST_CASE("the sweep and the fit agree", "[invariants]") {
         if (cell.batch <= answer.largest && cell.batch + 8 >= answer.largest) CHECK(cell.fits);
         if (cell.batch == answer.first_failure_at) {
           CHECK_FALSE(cell.fits);
+          CHECK(cell.drifts == !answer.first_failure);
           CHECK(cell.failed_step == (answer.first_failure ? answer.first_failure->at.step : 0));
         }
       }

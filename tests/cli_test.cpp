@@ -285,12 +285,52 @@ TEST_CASE("sweeps", "[cli]") {
   CHECK(table.status == 0);
   CHECK(has(table.out, "43.89 !"));
   CHECK(has(table.out, "oom"));
+  const Result formula = whatfits("sweep --model gpt2-from-scratch --batches 40 --engine formula");
+  CHECK(has(formula.out, "oom"));
+  CHECK_FALSE(has(formula.out, "drifts"));
   const json cards = json::parse(whatfits("sweep --model gpt2-from-scratch --devices a40,t4 --json").out);
   REQUIRE(cards.size() == 2);
   CHECK(cards[0].at("largest_batch") == 20);
   CHECK(cards[1].at("largest_batch") < 20);
   CHECK(whatfits("sweep --model gpt2-from-scratch --devices a40,t44").status == 2);
   CHECK(whatfits("sweep --model gpt2-from-scratch --seq-lens 4096").status == 2);
+}
+
+// Real PyTorch runs this batch, too, with allocation retries and `reserved` creeping up from step to step.
+TEST_CASE("a run that never repeats is told from one that runs out of memory", "[cli]") {
+  const std::string run = "--model gpt2-from-scratch --allocator.expandable-segments true";
+  const json answer = json::parse(whatfits("fit " + run + " --json").out);
+  CHECK(answer.at("largest_batch") == 21);
+  CHECK(answer.at("first_failure") == nullptr);
+  CHECK(answer.at("drifts") == true);
+  CHECK(has(whatfits("fit " + run).out, "does not settle"));
+  CHECK(json::parse(whatfits("sweep " + run + " --batches 22 --json").out)[0].at("verdict") == "drifts");
+}
+
+TEST_CASE("a measured snapshot, alone and beside its prediction", "[cli]") {
+  const std::string folder = WHATFITS_FIXTURES "/torch/snapshots/";
+  const std::string request = " " + folder + "request.json";
+  const Result clean = whatfits("compare " + folder + "clean.pickle.gz" + request);
+  CHECK(clean.status == 0);
+  CHECK(has(clean.out, "As predicted"));
+  const Result kept = whatfits("compare " + folder + "kept-logits.pickle.gz" + request);
+  CHECK(kept.status == 1);
+  CHECK(has(kept.out, "logits: alive after their step"));
+  CHECK(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --tolerance 1000").status == 0);
+  const json answer = json::parse(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --json").out);
+  CHECK(answer.at("causes").at(0).at("at_peak") == 396361728);
+  CHECK(answer.at("verdict") == "differs");
+  CHECK(has(whatfits("snapshot " + folder + "oom.pickle.gz").out, "Bound by allocated"));
+  CHECK(json::parse(whatfits("snapshot " + folder + "clean.pickle.gz --events 1000.. --json").out).at("events_in_file") == 2497);
+
+  const Result other = whatfits("compare " + folder + "clean.pickle.gz --model gpt2-from-scratch");
+  CHECK(other.status == 2);
+  CHECK(has(other.err, "too little in common"));
+  CHECK(has(whatfits("snapshot " + folder + "request.json").err, "byte 0: no pickle of protocol 2 to 5"));
+  CHECK(has(whatfits("snapshot /nowhere.pickle").err, "cannot be read: No such file"));
+  CHECK(has(whatfits("snapshot").err, "name a file"));
+  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --events 5..1").err, "runs backwards"));
+  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --cuda-device 3").err, "no events"));
 }
 
 TEST_CASE("advice and explanation", "[cli]") {

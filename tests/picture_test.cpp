@@ -115,6 +115,10 @@ TEST_CASE("a recorded program gives the answers of the request") {
   const Config config = tiny();
   const Program program = record(config);
   CHECK(to_json(estimate(program, config)) == to_json(estimate(config)));
+  Json whole = to_json(estimate(program, config));
+  whole["program_hash"] = whole["trace_hash"] = "";
+  whole["ledger"] = Json::array();
+  CHECK(to_json(summary(program, config)) == whole);
   CHECK(to_json(timeline(program, config, 1)) == to_json(timeline(config, 1)));
   CHECK(to_json(ledger_at(program, config, 77)) == to_json(ledger_at(config, 77)));
 }

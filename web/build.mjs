@@ -25,9 +25,19 @@ try {
   process.exit(1);
 }
 
-// Compressed before it becomes base64: text of compressed bytes shrinks to their size again on the way, text of plain bytes to
-// four thirds of it.
-const packed = gzipSync(wasm, { level: 9, memLevel: 9 }).toString('base64');
+/**
+ * The module packed by xz, as a section of the small module beside it that unpacks it. Packed before it becomes base64: text of
+ * packed bytes shrinks to their size again on the way, text of plain bytes to four thirds of it.
+ */
+function pack() {
+  const unpacker = readFileSync(resolve(dirname(wasmFile), 'unpack.wasm'));
+  const lzma = execFileSync('xz', ['--format=lzma', '--lzma1=preset=9e,lc=3,lp=0,pb=0', '--stdout'], { input: wasm, maxBuffer: 1 << 26 });
+  lzma.writeBigUInt64LE(BigInt(wasm.length), 5); // xz, writing to a pipe, says that it does not know
+  const number = (n) => (n < 0x80 ? [n] : [(n & 0x7f) | 0x80, ...number(n >>> 7)]);
+  const name = Buffer.from('\x06packed');
+  return Buffer.concat([unpacker, Buffer.from([0, ...number(name.length + lzma.length)]), name, lzma]);
+}
+const packed = pack().toString('base64');
 const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
@@ -42,6 +52,7 @@ const squeeze = {
   setup(build) {
     build.onLoad({ filter: /src\/(parts|style)\/.*\.ts$|what-fits\.ts$/ }, ({ path }) => {
       let text = readFileSync(path, 'utf8');
+      text = text.replace(/\n\s+/g, '\n');
       text = text.replace(/(css`)([^`]*)(`)/g, (_, open, body, close) => open + body.replace(/\/\*[\s\S]*?\*\//g, '').replace(/\s+/g, ' ').replace(/\s*([{};,>])\s*/g, '$1') + close);
       return { contents: text, loader: 'ts' };
     });
@@ -69,7 +80,7 @@ await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'd
 copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
 // For programs that want one file too: import text from 'what-fits/core/embedded', then loadCore(text).
 writeFileSync(resolve(dist, 'embedded.js'), `export default ${JSON.stringify(packed)};\n`);
-writeFileSync(resolve(dist, 'embedded.d.ts'), '/** The module, gzipped, in base64. */\ndeclare const module: string;\nexport default module;\n');
+writeFileSync(resolve(dist, 'embedded.d.ts'), '/** The module, packed, in base64. */\ndeclare const module: string;\nexport default module;\n');
 execFileSync(process.execPath, [resolve(here, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.types.json'], { cwd: here, stdio: 'inherit' });
 copyFileSync(resolve(here, 'types/what-fits.d.ts'), resolve(dist, 'types/what-fits.d.ts'));
 writeFileSync(resolve(dist, 'custom-elements.json'), `${JSON.stringify(manifest(), null, 2)}\n`);

@@ -103,6 +103,11 @@ WF_EXPORT(wf_report) std::uint32_t wf_report(std::uint32_t handle) {
   return session == nullptr ? 0 : say(true, session->report());
 }
 
+WF_EXPORT(wf_summary) std::uint32_t wf_summary(std::uint32_t handle) {
+  const Session* session = find(handle);
+  return session == nullptr ? 0 : say(true, session->summary());
+}
+
 WF_EXPORT(wf_ledger) std::uint32_t wf_ledger(std::uint32_t handle, double event) {
   Session* session = find(handle);
   return session == nullptr ? 0 : say(true, session->ledger(event_of(event)));

@@ -40,6 +40,12 @@ std::string Session::request() const { return request_text(config_); }
 
 std::string Session::report() const { return write(to_json(replayed() ? estimate(program_, config_) : estimate(config_))); }
 
+std::string Session::summary() const {
+  Json out = to_json(replayed() ? whatfits::summary(program_, config_) : estimate(config_));
+  for (const char* key : {"program_hash", "trace_hash", "ledger"}) out.erase(key);
+  return write(out);
+}
+
 std::string Session::ledger(std::uint64_t event) {
   if (event == kAtPeak || !replayed()) return write(to_json((replayed() ? estimate(program_, config_) : estimate(config_)).ledger));
   return write(to_json(ledger_at(program_, config_, event)));

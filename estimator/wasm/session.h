@@ -31,6 +31,8 @@ class Session {
   std::string request() const;
   /// estimate()'s.
   std::string report() const;
+  /// The same without "program_hash", "trace_hash" and "ledger": for every frame of a drag.
+  std::string summary() const;
   std::string ledger(std::uint64_t event);
   std::string pool(std::uint64_t event) const;
 

@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/session.h"
 #include "commands/commands.h"
+#include "measure/measure.h"
 
 namespace {
 
@@ -37,6 +38,12 @@ int run(const Arguments& arguments, Session& session) {
       return run_advise(arguments, session);
     case Command::explain:
       return run_explain(arguments, session);
+    case Command::compare:
+      return run_compare(arguments, session);
+    case Command::snapshot:
+      return run_snapshot(arguments, session);
+    case Command::measure:
+      return run_measure(arguments, session);
     case Command::devices:
       return run_devices(arguments, session);
     case Command::models:
@@ -53,6 +60,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is reported like any other failed write
   try {
     const Arguments arguments = parse_arguments(argc, argv);
+    if (arguments.command == Command::measure) whatfits::native::prefer_passive_waiting(argv);
     Session session = Session::of_process();
     const int status = run(arguments, session);
     write_all(STDOUT_FILENO, session.out, "standard output");

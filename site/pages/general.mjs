@@ -14,7 +14,7 @@ const mo = (x) => `<mo>${x}</mo>`;
 const mn = (x) => `<mn>${x}</mn>`;
 const row = (...xs) => `<mrow>${xs.join('')}</mrow>`;
 const sup = (x, n) => `<msup>${mi(x)}${mn(n)}</msup>`;
-const math = (label, inner) => `<div class="math"><math display="block" aria-label="${label}">${row(...inner)}</math></div>`;
+const math = (label, inner) => `<div class="math" tabindex="0" role="group" aria-label="formula, scrolls sideways"><math display="block" aria-label="${label}">${row(...inner)}</math></div>`;
 
 const formula = math('memory equals 16 N plus s times the sum of B T d, L times 16 B T d plus 2 B h T squared, and B T V', [
   mi('M'), mo('='), `<munder>${row(mn(16), mi('N'))}<mtext>state</mtext></munder>`, mo('+'), mi('s'), mo('('),

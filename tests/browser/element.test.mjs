@@ -19,18 +19,27 @@ const openBoxes = (page) => page.evaluate(() => {
   walk(document);
 });
 
-for (const [state, hash] of [['fits', '#v=1&model=gpt2-from-scratch&batch=8&seq-len=1024'], ['out of memory', '#v=1&model=gpt2-from-scratch&batch=21&seq-len=1024']]) {
+for (const [state, hash, views] of [
+  ['fits', '#v=1&model=gpt2-from-scratch&batch=8&seq-len=1024', [[1200, 'light'], [1200, 'dark'], [360, 'dark'], [360, 'light']]],
+  ['out of memory', '#v=1&model=gpt2-from-scratch&batch=21&seq-len=1024', [[1200, 'dark'], [360, 'light']]],
+]) {
   test(`the full element, ${state}: axe finds nothing`, async (env) => {
-    for (const [width, scheme] of [[1200, 'light'], [1200, 'dark'], [360, 'light'], [360, 'dark']]) {
-      const page = await fresh(env, { width, scheme });
-      await page.goto(calculator(env, hash));
-      equal((await verdict(page)).state, state, 'state');
-      await page.waitForTimeout(1500); // advice and sweep have something to show
-      await openBoxes(page);
+    const page = await fresh(env);
+    await page.goto(calculator(env, hash));
+    equal((await verdict(page)).state, state, 'state');
+    await openBoxes(page);
+    await page.getByTestId('sweep').scrollIntoViewIfNeeded(); // it starts when it comes into view
+    await page.locator('[data-testid=sweep][aria-busy=false] [data-state=oom]').first().waitFor({ timeout: 60000 });
+    await page.getByTestId('segment-table').waitFor();
+    for (const [width, scheme] of views) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForTimeout(300);
       await accessible(page, `${width} ${scheme}`);
       await page.screenshot({ path: `${shots}full-${state.split(' ')[0]}-${width}-${scheme}.png`, fullPage: true });
-      await page.done();
     }
+    equal([...new Set(page.complaints)], [], 'complaints');
+    await page.done();
   });
 }
 
@@ -98,6 +107,44 @@ test('links: unknown keys are named, hostile ones are text', async (env) => {
     await page.done();
   }
   return `${nasty.length} links`;
+});
+
+test('a link carries the event looked at, a piece of the bar filters the ledger, Start over takes all back', async (env) => {
+  const page = await fresh(env);
+  await page.goto(calculator(env));
+  await verdict(page);
+  const first = await fragment(page);
+  await page.getByTestId('cursor').fill('300');
+  const link = await fragment(page);
+  ok(/&event=\d+$/.test(link), `the link: ${link}`);
+  const said = await page.getByTestId('readout').innerText();
+  const other = await fresh(env);
+  await other.goto(calculator(env, link));
+  await verdict(other);
+  equal(await other.getByTestId('readout').innerText(), said, 'the event elsewhere');
+  const caption = () => page.getByTestId('ledger').locator('caption').innerText();
+  const all = await caption();
+  await page.locator('what-fits .bar-piece').nth(3).click();
+  await page.waitForTimeout(600);
+  ok((await caption()) !== all && (await page.getByTestId('ledger-category').inputValue()) !== '', 'the ledger is not filtered');
+  equal(await page.getByTestId('reset').count(), 0, 'Start over before anything was changed');
+  await set(page, 'batch', 12);
+  await page.getByTestId('reset').click();
+  await page.waitForTimeout(300);
+  equal(await fragment(page), first, 'the state after Start over');
+  equal([...page.complaints, ...other.complaints], [], 'complaints');
+  await Promise.all([page.done(), other.done()]);
+});
+
+test('what stands for itself: controls by name alone, and an engine that draws no step', async (env) => {
+  const page = await fresh(env);
+  await page.goto(`${env.url}/${await put('alone.html', post('<what-fits show="verdict" controls="batch"><p>Fallback</p></what-fits><what-fits engine="formula" show="all"><p>Fallback</p></what-fits>'))}`);
+  await verdict(page);
+  ok(await page.locator('what-fits').first().getByTestId('field-batch').isVisible(), 'the control named is not there');
+  await verdict(page, 1);
+  equal(await page.locator('what-fits').nth(1).evaluate((e) => e.report.accuracy.basis), 'formula', 'basis');
+  equal([...new Set(page.complaints)], [], 'complaints');
+  await page.done();
 });
 
 const paste = async (page, text) => {
@@ -217,7 +264,7 @@ test('units: one switch for all; wheel scrolls the page; keys are left alone', a
   const page = await fresh(env);
   await page.goto(calculator(env));
   await verdict(page);
-  await page.getByTestId('unit').getByText('MiB', { exact: true }).click();
+  await page.getByTestId('unit').getByRole('radio', { name: 'MiB' }).check();
   ok(/17,?0\d\d/.test(await page.getByTestId('peak-allocated').innerText()), await page.getByTestId('peak-allocated').innerText());
   await page.getByTestId('mountain').scrollIntoViewIfNeeded();
   await page.getByTestId('mountain').hover();

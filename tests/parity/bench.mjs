@@ -39,6 +39,7 @@ for (const request of requests) {
   ours.open = best(20, () => core.open(request).close());
   const run = core.open(request);
   ours.report = best(20, () => run.report());
+  ours.summary = best(20, () => run.summary());
   let timeline;
   ours.timeline = best(20, () => (timeline = run.timeline()));
   ours.columns = best(20, () => timeline.columns(0, timeline.count, 800));

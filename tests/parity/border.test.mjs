@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import { Core, CoreError, loadCore, RequestError, runJob } from '../../web/dist/core.js';
 
 const bytes = readFileSync(new URL('../../web/dist/whatfits.wasm', import.meta.url));
 const core = await loadCore();
+const { default: embedded } = await import('../../web/dist/embedded.js');
+const packed = Uint8Array.from(Buffer.from(embedded, 'base64'));
 const gpt2 = { model: 'gpt2-from-scratch' };
 
 test('three instances on a page share one core', async () => {
@@ -17,11 +18,34 @@ test('three instances on a page share one core', async () => {
 test('bytes, an ArrayBuffer, base64 text, an address and a compiled module all load', async () => {
   const url = new URL('../../web/dist/whatfits.wasm', import.meta.url);
   const buffer = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
-  const { default: embedded } = await import('../../web/dist/embedded.js');
-  for (const source of [bytes, buffer, embedded, gzipSync(bytes), bytes.toString('base64'), url, url.href, await WebAssembly.compile(bytes)]) {
+  for (const source of [bytes, buffer, embedded, packed, bytes.toString('base64'), url, url.href, await WebAssembly.compile(bytes)]) {
     const one = await Core.make(source);
     assert.equal(one.estimate({ ...gpt2, batch: 1 }).verdict, 'fits');
   }
+});
+
+test('what comes out of the packed module is the module; a damaged one is refused', async () => {
+  const outer = await WebAssembly.compile(packed);
+  const [section] = WebAssembly.Module.customSections(outer, 'packed');
+  const unpack = async (file) => {
+    const { exports } = await WebAssembly.instantiate(outer, {});
+    const from = exports.space();
+    const to = from + file.length;
+    exports.memory.grow(Math.ceil((to + bytes.length) / 65536));
+    new Uint8Array(exports.memory.buffer, from).set(file);
+    exports.unpack(from, to, bytes.length);
+    return Buffer.from(exports.memory.buffer, to, bytes.length);
+  };
+  const file = new Uint8Array(section, 13);
+  assert.ok(bytes.equals(await unpack(file)));
+  for (const at of [1, 5, 1000, file.length >> 1, file.length - 100]) {
+    const damaged = file.slice();
+    damaged[at] ^= 0x55;
+    assert.ok(!bytes.equals(await unpack(damaged)), `damaged at ${at}`);
+  }
+  const torn = packed.slice();
+  torn.set(new Uint8Array(64).fill(0x5a), packed.length - file.length + 5);
+  assert.equal((await Core.make(torn).catch((error) => error)).reason, 'broken');
 });
 
 test('the module asks for nothing but these', async () => {

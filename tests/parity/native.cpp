@@ -28,7 +28,7 @@ std::string drawing(const std::string& text, std::uint64_t event) {
   if (!read_request(text, config, problems)) return problems.text;
   Session session(config);
   if (!session.replayed()) return "formula";
-  std::string out = session.timeline(-1);
+  std::string out = session.summary() + session.timeline(-1);
   out += fingerprint(session.timeline_arrays());
   out += ' ' + fingerprint(session.columns(0, 1000000, 797));
   out += ' ' + fingerprint(session.columns(100, 150, 640));
@@ -68,6 +68,7 @@ void bench() {
     out["open"] = milliseconds(20, [&] { const Session session(config); });
     Session session(config);
     out["report"] = milliseconds(20, [&] { session.report(); });
+    out["summary"] = milliseconds(20, [&] { session.summary(); });
     out["timeline"] = milliseconds(20, [&] {
       session.timeline(-1);
       session.timeline_arrays();

@@ -29,7 +29,7 @@ const drawing = (core, text, event) => {
   };
   const head = { step: t.step, labels: t.labels, categories: t.categories, phases: t.phases, ops: t.ops, oom: t.oom };
   const arrays = fingerprint(t.event, t.bytes, t.allocated, t.reserved, t.category, t.label, t.layer, t.phase, t.op, t.alloc);
-  const out = `${JSON.stringify(head)}${t.count}:${arrays} ${columns(0, 1000000, 797)} ${columns(100, 150, 640)}`;
+  const out = `${JSON.stringify(run.summary())}${JSON.stringify(head)}${t.count}:${arrays} ${columns(0, 1000000, 797)} ${columns(100, 150, 640)}`;
   const all = out + JSON.stringify(run.pool(event)) + JSON.stringify(run.ledger(event));
   run.close();
   return all;

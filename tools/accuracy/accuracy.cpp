@@ -126,6 +126,22 @@ std::vector<Row> compare_published(const std::string& file, const json& article)
   return rows;
 }
 
+std::vector<Row> compare_native(const std::string& file, const json& fixture) {
+  const json& counters = fixture.at("counters");
+  const json truth = {{"after_warmup", counters.at("after_warmup")},
+                      {"after_model", counters.at("after_model")},
+                      {"after_optimizer", counters.at("after_optimizer")},
+                      {"steps", counters.at("steps")},
+                      {"peak", counters.at("peak")}};
+  std::vector<Row> rows = compare_torch_run("native", {{"id", file}, {"request", fixture.at("request")}, {"truth", truth}});
+  const json& host = fixture.at("host");
+  const auto measured = host.at("peak_rss").get<std::int64_t>();
+  const json report = report_of(file, fixture.at("request"));
+  rows.push_back({"native: " + file, "host.peak_rss", number(at(report, "peak/reserved")).value() + host.at("constant").get<std::int64_t>(),
+                  measured, measured * 3 / 100});
+  return rows;
+}
+
 std::vector<Row> compare_all(const std::string& folder) {
   std::vector<Row> all;
   const auto add = [&](std::vector<Row> rows) { all.insert(all.end(), rows.begin(), rows.end()); };
@@ -139,6 +155,15 @@ std::vector<Row> compare_all(const std::string& folder) {
     for (std::string line; std::getline(in, line);) {
       if (!line.empty()) add(compare_torch_run("torch/" + file.stem().string(), json::parse(line)));
     }
+  }
+  files.clear();
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/native")) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    std::ifstream in(file);
+    add(compare_native(file.stem().string(), json::parse(in)));
   }
   std::ifstream in(folder + "/published/gpt2-a40.json");
   if (!in) throw std::runtime_error(folder + "/published/gpt2-a40.json cannot be read");

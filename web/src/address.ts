@@ -29,7 +29,7 @@ export class Address {
   };
 
   #link(): string {
-    return writeLink({ request: this.session.value, unit: this.session.unit });
+    return writeLink(this.session.state);
   }
 
   read(): void {
@@ -42,6 +42,7 @@ export class Address {
       request.model = { preset: this.base.model, ...request.model };
     }
     this.session.ask(request);
+    this.session.lookAtEvent(link.state.event);
     this.session.note(...link.notes);
   }
 

@@ -112,8 +112,14 @@ export class WhatFits extends LitElement {
     this.unit = 'GiB';
     this._ready = false;
     this._wide = false;
-    this.session.onReport = (report, byUser, decision) => this.#answered(report, byUser, decision);
+    this.session.onReport = (byUser, decision) => this.#answered(byUser, decision);
     this.session.subscribe(['unit', 'notes', 'problems'], () => this.requestUpdate());
+    // The button that takes all changes back comes and goes; the rest of the frame does not change with an answer.
+    let touched = false;
+    this.session.subscribe(['report'], () => {
+      if (touched !== this.session.touched) this.requestUpdate();
+      touched = this.session.touched;
+    });
     this.session.subscribe(['unit'], () => (this.unit = this.session.unit));
   }
 
@@ -140,11 +146,11 @@ export class WhatFits extends LitElement {
     this.request = value;
   }
   get report(): Report | undefined {
-    return this.session.report;
+    return this.session.whole;
   }
   /** The state as a link's fragment. */
   get fragment(): string {
-    return writeLink({ request: this.session.value, unit: this.session.unit });
+    return writeLink(this.session.state);
   }
 
   override connectedCallback(): void {
@@ -222,7 +228,9 @@ export class WhatFits extends LitElement {
   #shown(): PartName[] {
     const words = (this.show ?? '').toLowerCase().split(/[\s,]+/).filter(Boolean);
     if (words.length === 0) return [...USUAL];
-    return words.includes('all') ? [...PARTS] : PARTS.filter((part) => words.includes(part));
+    if (words.includes('all')) return [...PARTS];
+    // Controls that are named are also shown.
+    return PARTS.filter((part) => words.includes(part) || (part === 'controls' && this.controls));
   }
 
   #controlNames(): string[] {
@@ -230,8 +238,15 @@ export class WhatFits extends LitElement {
     return words.map((word) => (word === 'seq' ? 'seq-len' : word)).filter((word) => FIELDS.some((field) => field.name === word));
   }
 
-  #answered(report: Report, byUser: boolean, decision: boolean): void {
-    const detail = { value: this.session.value, report };
+  #answered(byUser: boolean, decision: boolean): void {
+    const { session } = this;
+    // On a drag's way nobody may want the whole report: it is made when a listener reads it.
+    const detail = {
+      value: session.value,
+      get report() {
+        return session.whole;
+      },
+    };
     this.dispatchEvent(new CustomEvent('wf-report', { bubbles: true, composed: true, detail }));
     this.#address?.write(byUser, decision);
     if (!byUser) return;
@@ -279,6 +294,7 @@ export class WhatFits extends LitElement {
         ? html`<div class="notes" role="status" data-testid="notes"><ul>${session.notes.map((note) => html`<li>${note}</li>`)}</ul></div>`
         : nothing}
       <div class="topline">
+        ${session.touched ? html`<button type="button" class="quiet" part="button" data-testid="reset" @click=${() => session.reset()}>Start over</button>` : nothing}
         <span class="segmented" role="radiogroup" aria-label="Unit" data-testid="unit">
           ${UNITS.map((unit) => html`<label><input type="radio" name="unit" value=${unit} .checked=${unit === session.unit}
             @input=${(event: Event) => event.stopPropagation()}

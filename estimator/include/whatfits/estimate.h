@@ -46,8 +46,9 @@ struct SweepCell {
   std::int64_t batch = 0;
   std::int64_t seq_len = 0;
   bool fits = false;    ///< settled within 64 steps without running out of memory
+  bool drifts = false;  ///< did not run out of memory, but did not settle either
   Counters peak;        ///< the highest up to the end or the failure
-  int failed_step = 0;  ///< 0 if it fits or only did not settle
+  int failed_step = 0;  ///< 0 if none did
 };
 /// Batch-major grid. `progress` (may be empty) is called after each cell with the number done; returning false stops there.
 std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_t>& batches, const std::vector<std::int64_t>& seq_lens,

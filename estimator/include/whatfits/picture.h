@@ -18,6 +18,10 @@ Report estimate(const Program& program, const Config& config);
 Ledger ledger_at(const Program& program, const Config& config, std::uint64_t event);
 Timeline timeline(const Program& program, const Config& config, int step = -1);
 
+/// estimate() for a picture that moves: hashes and rows of the ledger are left empty, all else (its sums too) is there. A third
+/// of the time.
+Report summary(const Program& program, const Config& config);
+
 /// A stretch of a timeline, one value per pixel column. A column stands for one event or more, and shows the moment of its
 /// highest `allocated`: no peak is lost, however narrow the picture. With more columns than events, events take several.
 struct Columns {

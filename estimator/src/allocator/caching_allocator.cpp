@@ -162,30 +162,6 @@ void CachingAllocator::reset_peaks() {
   peak_reserved_ = reserved_;
 }
 
-std::vector<SegmentView> CachingAllocator::segments() const {
-  std::vector<SegmentView> views;
-  const auto add = [&](BlockId head) {
-    bool open = false;  // an unmapped block ends a segment
-    for (BlockId id = head; id != no_block; id = blocks_[id].next) {
-      const Block& block = blocks_[id];
-      if (block.state == BlockState::unmapped) {
-        open = false;
-        continue;
-      }
-      if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .blocks = {}});
-      open = true;
-      views.back().size += block.size;
-      views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used, id});
-    }
-  };
-  for (const BlockId head : segments_) add(head);
-  for (const Pool* pool : {&large_, &small_}) {
-    for (const BlockId head : pool->range.heads()) add(head);
-  }
-  std::sort(views.begin(), views.end(), [](const SegmentView& a, const SegmentView& b) { return a.address < b.address; });
-  return views;
-}
-
 void CachingAllocator::append_state(std::vector<std::uint64_t>& state) const {
   const auto used = [](const Block& block) { return std::uint64_t{block.state == BlockState::used}; };
   if (expandable_) {

@@ -27,15 +27,14 @@ std::string format_size(Bytes bytes) {
   return text;
 }
 
-Report make_report(const Config& config, const Program& program, Trace trace) {
+namespace {
+
+/// What is alive at the peak is the caller's.
+Report report_of(const Config& config, const Program& program, Trace trace) {
   Report report;
   report.request = config;
   report.parameters = program.parameters;
-  report.program_hash = program_hash(program);
-  const int steps = static_cast<int>(trace.steps.size());
-  report.trace_hash = trace_hash(program, config, steps);
   report.device_peak = trace.peak.reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
-  report.ledger = make_ledger(program, config, trace.peak_at.event, steps);
   report.trace = std::move(trace);
 
   auto& notes = report.assumptions;
@@ -46,6 +45,24 @@ Report make_report(const Config& config, const Program& program, Trace trace) {
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
   notes.insert(notes.end(), program.notes.begin(), program.notes.end());
+  return report;
+}
+
+}  // namespace
+
+Report make_report(const Config& config, const Program& program, Trace trace) {
+  Report report = report_of(config, program, std::move(trace));
+  const int steps = static_cast<int>(report.trace.steps.size());
+  report.program_hash = program_hash(program);
+  report.trace_hash = trace_hash(program, config, steps);
+  report.ledger = make_ledger(program, config, report.trace.peak_at.event, steps);
+  return report;
+}
+
+Report make_summary(const Config& config, const Program& program, Trace trace) {
+  Report report = report_of(config, program, std::move(trace));
+  std::vector<bool> alive;
+  report.ledger = make_sums(program, config, report.trace.peak_at.event, static_cast<int>(report.trace.steps.size()), alive);
   return report;
 }
 
@@ -92,6 +109,10 @@ Report formula_report(const Config& config) {
 
 Report estimate(const Program& program, const Config& config) {
   return make_report(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
+}
+
+Report summary(const Program& program, const Config& config) {
+  return make_summary(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
 }
 
 Report estimate(const Config& config) {

@@ -147,6 +147,7 @@ SweepCell sweep_cell(const Config& config, std::int64_t batch, std::int64_t seq_
   cell.seq_len = seq_len;
   cell.fits = goes_on_for_ever(c, trace);
   cell.peak = trace.peak;
+  cell.drifts = trace.fits() && !cell.fits;
   if (trace.oom) cell.failed_step = trace.oom->at.step;
   return cell;
 }

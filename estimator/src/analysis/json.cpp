@@ -139,6 +139,7 @@ Json to_json(const Fit& fit) {
   put(out, "capped", fit.capped);
   put(out, "first_failure_at", fit.first_failure_at != 0 ? Json(fit.first_failure_at) : Json(nullptr));
   put(out, "first_failure", fit.first_failure ? to_json(*fit.first_failure) : Json(nullptr));
+  put(out, "drifts", fit.first_failure_at != 0 && !fit.first_failure);  // the failure: not out of memory, but never the same again
   put(out, "bound_by", fit.bound_by.empty() ? Json(nullptr) : Json(fit.bound_by));
   put(out, "replays", fit.replays);
   return out;
@@ -192,7 +193,7 @@ Json to_json(const std::vector<SweepCell>& cells) {
     Json item = Json::object();
     put(item, "batch", cell.batch);
     put(item, "seq_len", cell.seq_len);
-    put(item, "verdict", cell.fits ? "fits" : "oom");
+    put(item, "verdict", cell.fits ? "fits" : cell.drifts ? "drifts" : "oom");
     put(item, "allocated", cell.peak.allocated);
     put(item, "reserved", cell.peak.reserved);
     out.push_back(std::move(item));

@@ -31,7 +31,7 @@ bool alike(const LedgerRow& a, const LedgerRow& b) {
 
 }  // namespace
 
-Ledger make_ledger(const Program& program, const Config& config, std::uint64_t event, int steps) {
+Ledger make_sums(const Program& program, const Config& config, std::uint64_t event, int steps, std::vector<bool>& alive) {
   Replay run(program, config.device, config.allocator);
   Ledger ledger;
   const Replay::Observer observer = [&](const ReplayEvent& e) {
@@ -42,13 +42,24 @@ Ledger make_ledger(const Program& program, const Config& config, std::uint64_t e
   };
   run.run({.steps = steps}, &observer);
 
-  const std::vector<bool> alive = run.alive();
+  alive = run.alive();
   Bytes requested = 0;
   for (StorageId id = 0; id < alive.size(); ++id) {
     if (!alive[id]) continue;
+    const StorageInfo& storage = program.storages[id];
+    requested += storage.bytes;
+    ledger.categories[static_cast<std::size_t>(storage.category)] += storage.bytes;
+  }
+  ledger.categories[static_cast<std::size_t>(Category::rounding)] = ledger.counters.allocated - requested;
+  return ledger;
+}
+
+Ledger make_ledger(const Program& program, const Config& config, std::uint64_t event, int steps) {
+  std::vector<bool> alive;
+  Ledger ledger = make_sums(program, config, event, steps, alive);
+  for (StorageId id = 0; id < alive.size(); ++id) {
+    if (!alive[id]) continue;
     LedgerRow row = row_of(program, program.storages[id]);
-    requested += row.bytes;
-    ledger.categories[static_cast<std::size_t>(row.category)] += row.bytes;
     // Two statistics of one layer norm, say: neighbours alike share a row.
     if (!ledger.rows.empty() && alike(ledger.rows.back(), row)) {
       ++ledger.rows.back().count;
@@ -68,8 +79,7 @@ Ledger make_ledger(const Program& program, const Config& config, std::uint64_t e
   LedgerRow rounding;
   rounding.category = Category::rounding;
   rounding.label = "rounding to blocks";
-  rounding.bytes = ledger.counters.allocated - requested;
-  ledger.categories[static_cast<std::size_t>(Category::rounding)] = rounding.bytes;
+  rounding.bytes = ledger.categories[static_cast<std::size_t>(Category::rounding)];
   ledger.rows.push_back(std::move(rounding));
   return ledger;
 }

@@ -9,6 +9,9 @@ namespace whatfits {
 /// Completes a trace to the whole answer: hashes, the account at the peak, what was assumed.
 Report make_report(const Config& config, const Program& program, Trace trace);
 
+/// The same without hashes and rows of the ledger: each of these costs a replay.
+Report make_summary(const Config& config, const Program& program, Trace trace);
+
 /// The answer of engine "formula": the general account, nothing replayed.
 Report formula_report(const Config& config);
 

@@ -38,6 +38,12 @@ const std::vector<CommandText>& commands() {
        "whatfits advise --model gpt2-from-scratch --batch 32", true},
       {Command::explain, "explain", "The closed-form accounts line by line, beside the replay",
        "whatfits explain --model gpt2-from-scratch --batch 8", true},
+      {Command::compare, "compare", "A measured PyTorch snapshot laid over the prediction: what differs, and why",
+       "whatfits compare snapshot.pickle --model gpt2-from-scratch --batch 8", true},
+      {Command::snapshot, "snapshot", "What a PyTorch memory snapshot says: peak, who holds it, fragmentation, failures",
+       "whatfits snapshot snapshot.pickle", false},
+      {Command::measure, "measure", "Trains for real, with kernels and memory, beside what was predicted",
+       "whatfits measure --model gpt2-from-scratch --batch 4 --seq-len 64 --on cpu --data book.txt --save model.safetensors", true},
       {Command::devices, "devices", "The cards that have a name", "whatfits devices", false},
       {Command::models, "models", "The models that have a name", "whatfits models", false},
       {Command::version, "version", "Version of this program and of what it replays", "whatfits version", false},
@@ -50,6 +56,10 @@ struct Raw {
   std::map<std::string, std::vector<std::string>> values;
   bool json = false;
   bool all = false;
+  bool resume = false;
+  bool poison = false;
+  bool allow_shared = false;
+  bool tf32 = false;
 };
 
 class Parser {
@@ -94,6 +104,8 @@ class Parser {
     sub.allow_extras();
     sub.set_help_flag("-h,--help", "print this help");
     sub.get_help_ptr()->group("");  // CLI11 would put its group first
+    const bool reads_snapshot = text.command == Command::compare || text.command == Command::snapshot;
+    if (reads_snapshot) value(sub, "SNAPSHOT", " ", "a file that torch.cuda.memory._dump_snapshot() wrote, or its gzip", "Snapshot");
     if (text.takes_request) value(sub, "REQUEST", " ", "a JSON file, or - for standard input; flags override its keys", "Request");
     switch (text.command) {
       case Command::fit:
@@ -105,10 +117,22 @@ class Parser {
       case Command::timeline:
         value(sub, "--step", "N", "which step, 0 for what comes before the first [the last]", "Question");
         break;
+      case Command::compare:
+        value(sub, "--tolerance", "MIB", "differences up to this many MiB are no regression [1]", "Question");
+        value(sub, "--cuda-device", "N", "which of the recording's devices [0]", "Question");
+        break;
+      case Command::snapshot:
+        value(sub, "--event", "N", "segments and blocks after this event, instead of at the peak", "Question");
+        value(sub, "--events", "FROM..TO", "read only these events of the file (a large one, a part of it)", "Question");
+        value(sub, "--cuda-device", "N", "which of the recording's devices [0]", "Question");
+        break;
       case Command::sweep:
         value(sub, "--batches", "LIST", "1..32 or 16,18,20..24 [1,2,4,8,16,32,64]", "Question");
         value(sub, "--seq-lens", "LIST", "256,512,1024 [the request's]", "Question");
         value(sub, "--devices", "LIST", "ids, or all; without --batches: each card's largest batch", "Question");
+        break;
+      case Command::measure:
+        add_measure(sub);
         break;
       default:
         break;
@@ -119,8 +143,27 @@ class Parser {
     if (text.command == Command::ledger) {
       sub.add_flag("--all", raw_.all, "one line for every tensor instead of one for those alike")->group("Output");
     }
-    if (text.command == Command::timeline) value(sub, "--svg", "FILE", "write a picture instead", "Output");
+    if (text.command == Command::timeline) {
+      value(sub, "--svg", "FILE", "write a picture instead", "Output");
+      value(sub, "--pickle", "FILE", "write all steps as a PyTorch memory snapshot, for pytorch.org/memory_viz", "Output");
+    }
     sub.add_flag("--json", raw_.json, "for programs: JSON, sizes in bytes")->group("Output");
+  }
+
+  void add_measure(CLI::App& sub) {
+    value(sub, "--on", "cuda|cpu", "where to run [cuda where this build has it and there is a card, else cpu]", "Run");
+    value(sub, "--seed", "N", "of the parameters and of the order of the data [0]", "Run");
+    value(sub, "--data", "FILE", "a text, or a GPT-2 token file [random tokens that are their own targets]", "Run");
+    value(sub, "--lr", "X", "learning rate [3e-4 with AdamW, 1e-2 with SGD]", "Run");
+    value(sub, "--load", "FILE", "go on from this checkpoint (safetensors)", "Run");
+    value(sub, "--save", "FILE", "write a checkpoint after the last step", "Run");
+    sub.add_flag("--tf32", raw_.tf32, "let the card multiply float32 with ten bits of mantissa")->group("Run");
+    sub.add_flag("--allow-shared", raw_.allow_shared, "measure though others use the card or the memory too")->group("Run");
+    sub.add_flag("--poison", raw_.poison, "fill freed memory with NaN: a tensor read after its death is found out")->group("Run");
+    value(sub, "--batches", "LIST", "a sweep: 16,18,20..24, a process for each", "Sweep");
+    value(sub, "--out", "FOLDER", "the sweep's rows.jsonl, sweep.csv, sweep.json and sweep.svg", "Sweep");
+    sub.add_flag("--resume", raw_.resume, "go on with the sweep in --out")->group("Sweep");
+    value(sub, "--fixture", "FILE", "write what was measured, as fixtures/schema.json says", "Output");
   }
 
   static Arguments only_text(std::string text) {
@@ -169,7 +212,7 @@ class Parser {
     const auto found = raw_.values.find(command + name);
     if (found == raw_.values.end() || found->second.empty()) return std::nullopt;
     if (found->second.size() > 1) {
-      if (name == "REQUEST") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
+      if (name == "REQUEST" || name == "SNAPSHOT") throw Failure(command + ": one word too many: \"" + printable(found->second[1]) + "\"");
       throw Failure(name + ": is given more than once");
     }
     return found->second.front();
@@ -199,6 +242,12 @@ class Parser {
     for (const Flag& flag : request_flags()) {
       if (auto given = single(command, flag.name)) arguments.request.flags.emplace_back(flag.name, *given);
     }
+    arguments.snapshot = single(command, "SNAPSHOT");
+    arguments.tolerance = single(command, "--tolerance");
+    arguments.device_index = single(command, "--cuda-device");
+    arguments.event = single(command, "--event");
+    arguments.events = single(command, "--events");
+    arguments.pickle = single(command, "--pickle");
     arguments.axis = single(command, "--axis");
     arguments.at = single(command, "--at");
     arguments.step = single(command, "--step");
@@ -206,6 +255,19 @@ class Parser {
     arguments.batches = single(command, "--batches");
     arguments.seq_lens = single(command, "--seq-lens");
     arguments.devices = single(command, "--devices");
+    MeasureFlags& measure = arguments.measure;
+    measure.on = single(command, "--on");
+    measure.seed = single(command, "--seed");
+    measure.data = single(command, "--data");
+    measure.lr = single(command, "--lr");
+    measure.save = single(command, "--save");
+    measure.load = single(command, "--load");
+    measure.fixture = single(command, "--fixture");
+    measure.out = single(command, "--out");
+    measure.resume = raw_.resume;
+    measure.poison = raw_.poison;
+    measure.allow_shared = raw_.allow_shared;
+    measure.tf32 = raw_.tf32;
     return arguments;
   }
 

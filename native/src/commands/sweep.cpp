@@ -61,7 +61,7 @@ Config checked_grid(json request, const std::vector<std::int64_t>& batches, cons
 
 // A word or a mark beside the colour, for those who see none.
 std::string cell_text(const SweepCell& cell, Bytes free, const Style& style) {
-  if (!cell.fits) return style.bad(cell.failed_step > 0 ? "oom  " : "drifts  ");
+  if (!cell.fits) return style.bad(cell.drifts ? "drifts  " : "oom  ");
   const bool tight = cell.peak.reserved / 9 * 10 > free;
   return tight ? style.warn(gib(cell.peak.reserved) + " !") : style.good(gib(cell.peak.reserved) + "  ");
 }
@@ -126,7 +126,7 @@ int grids(const Arguments& arguments, Session& session, const std::vector<Card>&
   session.line();
   session.line("  " + style.warn("!") + " over 90 % of what is free   " + style.bad("oom") + " out of memory   T tokens per sequence");
   for (const auto& cells : answers) {
-    if (std::any_of(cells.begin(), cells.end(), [](const SweepCell& cell) { return !cell.fits && cell.failed_step == 0; })) {
+    if (std::any_of(cells.begin(), cells.end(), [](const SweepCell& cell) { return cell.drifts; })) {
       session.line("  " + style.bad("drifts") + " not out of memory, but not repeating within 64 steps either");
       break;
     }

@@ -12,6 +12,7 @@
 #include "text/units.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
+#include "whatfits/snapshot_writer.h"
 
 namespace whatfits::cli {
 namespace {
@@ -57,6 +58,13 @@ int run_timeline(const Arguments& arguments, Session& session) {
   needs_replay(config, "timeline");
   int step = -1;
   if (arguments.step) step = static_cast<int>(whole_number("--step", *arguments.step, static_cast<std::uint64_t>(config.steps)));
+  if (arguments.pickle) {
+    std::string file;
+    snapshot::write_snapshot(config, [&](std::string_view piece) { file += piece; });
+    write_file(*arguments.pickle, file);
+    if (*arguments.pickle != "-") session.line("Wrote " + printable(*arguments.pickle));
+    return exit_status::ok;
+  }
   Timeline answer;
   {
     const Progress progress(session, "replaying");

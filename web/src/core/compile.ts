@@ -1,7 +1,7 @@
 // Bytes or an address to a compiled module: in a page, a worker and Node, on file://, with any MIME type.
 import { CoreError } from './errors.js';
 
-/** Bytes of the module (as they are or gzipped), their base64 text, or an address. */
+/** Bytes of the module (bare or packed), their base64 text, or an address. */
 export type Source = ArrayBuffer | Uint8Array | URL | string | WebAssembly.Module;
 
 /** The shortest module there is. Where not even that compiles, the page's policy forbids it, however the browser words it. */
@@ -23,11 +23,29 @@ const fromBase64 = (text: string): Uint8Array<ArrayBuffer> => {
   return bytes;
 };
 
-/** A module inside a script is gzipped first: base64 of the bare bytes would be a third larger once the script is compressed. */
-const unpacked = async (bytes: BufferSource): Promise<BufferSource> => {
-  const [first, second] = ArrayBuffer.isView(bytes) ? new Uint8Array(bytes.buffer, bytes.byteOffset, 2) : new Uint8Array(bytes, 0, 2);
-  if (first !== 0x1f || second !== 0x8b) return bytes;
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+/** What a packed module exports: estimator/wasm/unpack.cpp. */
+interface Unpacker {
+  memory: WebAssembly.Memory;
+  space(): number;
+  unpack(packed: number, out: number, size: number): void;
+}
+const PAGE = 65536;
+/** Of an .lzma file: properties, dictionary, then the size as 8 bytes. */
+const HEADER = 13;
+
+/** In a script the module comes packed: as a section of a small one that unpacks it. Others are what they are. */
+const unpacked = async (outer: WebAssembly.Module): Promise<WebAssembly.Module> => {
+  const [section] = WebAssembly.Module.customSections(outer, 'packed');
+  if (!section) return outer;
+  const { memory, space, unpack } = (await WebAssembly.instantiate(outer)).exports as unknown as Unpacker;
+  const size = new DataView(section).getUint32(5, true);
+  const packed = new Uint8Array(section, HEADER);
+  const from = space() >>> 0;
+  const to = from + packed.length;
+  memory.grow(Math.ceil((to + size) / PAGE));
+  new Uint8Array(memory.buffer, from).set(packed);
+  unpack(from, to, size);
+  return WebAssembly.compile(new Uint8Array(memory.buffer, to, size));
 };
 
 const read = async (url: URL): Promise<ArrayBuffer | Uint8Array<ArrayBuffer>> => {
@@ -48,13 +66,13 @@ export const compile = async (source: Source): Promise<WebAssembly.Module> => {
   try {
     // A data address or plain base64 needs no fetch, which a policy may forbid.
     if (source instanceof URL) bytes = await read(source);
-    else if (typeof source === 'string') bytes = /^(AGFzb|H4sI)/.test(source) ? fromBase64(source) : await read(new URL(source, globalThis.document?.baseURI));
+    else if (typeof source === 'string') bytes = source.startsWith('AGFzb') ? fromBase64(source) : await read(new URL(source, globalThis.document?.baseURI));
     else bytes = source as BufferSource;
   } catch (error) {
     throw new CoreError('fetch', error);
   }
   try {
-    return await WebAssembly.compile(await unpacked(bytes));
+    return await unpacked(await WebAssembly.compile(bytes));
   } catch (error) {
     throw new CoreError((await allowed()) ? 'broken' : 'csp', error);
   }

@@ -4,7 +4,7 @@ import { CoreError, RequestError } from './errors.js';
 import type { Job } from './jobs.js';
 import { Module, type Wasm } from './module.js';
 import { Timeline, type Head } from './timeline.js';
-import type { Advices, Columns, Explanation, Fit, Ledger, Pool, Presets, Problem, Report, Request, SweepCells } from './types.js';
+import type { Advices, Columns, Explanation, Fit, Ledger, Pool, Presets, Problem, Report, Request, Summary, SweepCells } from './types.js';
 
 /** estimator/wasm/questions.h */
 const QUESTION = { request: 0, estimate: 1, fitBatch: 2, fitSeqLen: 3, ledger: 4, advise: 5, explain: 6, presets: 7 } as const;
@@ -107,6 +107,11 @@ export class Run {
 
   report(): Report {
     return this.#answer((wasm, handle) => wasm.wf_report(handle));
+  }
+
+  /** report() without its hashes and ledger, in a third of the time. */
+  summary(): Summary {
+    return this.#answer((wasm, handle) => wasm.wf_summary(handle));
   }
 
   /** What is alive right after an event; without one, at the peak. */

@@ -17,6 +17,7 @@ interface Exports {
   wf_open(text: number, length: number): number;
   wf_close(handle: number): void;
   wf_report(handle: number): number;
+  wf_summary(handle: number): number;
   wf_ledger(handle: number, event: number): number;
   wf_pool(handle: number, event: number): number;
   wf_timeline(handle: number, step: number): number;

@@ -113,6 +113,9 @@ export interface Report {
   assumptions: string[];
 }
 
+/** What a frame of a drag needs. */
+export type Summary = Omit<Report, 'program_hash' | 'trace_hash' | 'ledger'>;
+
 /** The report of the largest value (absent when not even 1 fits) and what the search found. */
 export interface Fit extends Partial<Report> {
   axis: 'batch' | 'seq-len';
@@ -122,6 +125,8 @@ export interface Fit extends Partial<Report> {
   capped: boolean;
   first_failure_at: number | null;
   first_failure: OutOfMemory | null;
+  /** The failure is no lack of memory: its pool is never the same again. */
+  drifts: boolean;
   bound_by: 'allocated' | 'reserved' | null;
   replays: number;
 }

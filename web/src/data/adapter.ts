@@ -1,4 +1,4 @@
-// The loader's core as the element's engine; the page's one. The build puts the WebAssembly module in, gzipped and
+// The loader's core as the element's engine; the page's one. The build puts the WebAssembly module in, packed and
 // as base64 text: neither fetch nor worker, so that it runs on file://, in sandboxed frames and across origins.
 import { CoreError } from '../core/errors.js';
 import { loadCore, type Core, type Run as CoreRun } from '../core/index.js';
@@ -15,6 +15,7 @@ function timelineOf(run: CoreRun, step: number): Timeline {
     oom: inner.oom,
     phases: inner.stretches.map(({ phase, begin, end }) => ({ name: phase, begin, end })),
     row: (index) => inner.row(index),
+    rowOf: (event) => Math.max(0, Math.min(inner.count - 1, event - (inner.event[0] ?? 0))),
     columns: (begin, end, width) => inner.columns(begin, end, width),
   };
 }
@@ -23,6 +24,7 @@ function adapt(run: CoreRun): Run {
   return {
     request: run.request,
     report: () => run.report(),
+    summary: () => run.summary(),
     timeline: (step = -1) => timelineOf(run, step),
     ledger: (event) => run.ledger(event),
     pool: (event) => run.pool(event),

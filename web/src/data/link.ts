@@ -11,7 +11,8 @@ export const LINK_LIMIT = 2000;
 export interface LinkState {
   request: Request;
   unit?: Unit;
-  event?: number;
+  /** From the start of the run; absent: at the peak. */
+  event?: number | undefined;
 }
 
 export interface ReadLink {

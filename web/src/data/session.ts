@@ -2,11 +2,12 @@
 // change it through its methods only. A wrong request never takes the last right answer away.
 import type { Engine, Run } from './engine.js';
 import { equal, get, isObject, put } from './fields.js';
+import type { LinkState } from './link.js';
 import { Slicer } from './slicer.js';
-import type { Advices, DevicePreset, Fit, Json, ModelPreset, Problem, Report, Request, Timeline } from './types.js';
+import type { Advices, DevicePreset, Fit, Json, ModelPreset, Problem, Report, Request, Summary, Timeline } from './types.js';
 import type { Unit } from './units.js';
 
-export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine';
+export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine' | 'filter';
 
 /** Quiet time after a change before the long questions start. */
 const QUIET_MS = 140;
@@ -16,7 +17,7 @@ export class Session {
   /** As asked, not yet checked. */
   wanted: Request = {};
   run?: Run;
-  report?: Report;
+  report?: Summary;
   problems: Problem[] = [];
   /** Of everything but the batch; undefined while unknown. */
   fit?: Fit;
@@ -28,10 +29,12 @@ export class Session {
   playing = false;
   unit: Unit = 'GiB';
   notes: string[] = [];
+  /** Categories that the ledger shows; empty: all. */
+  filter: readonly string[] = [];
   /** Whether somebody looks at advice: it is the longest question. */
   wantsAdvice = false;
   /** Called after every accepted request; `decision` marks what Back should undo. */
-  onReport?: (report: Report, byUser: boolean, decision: boolean) => void;
+  onReport?: (byUser: boolean, decision: boolean) => void;
 
   #listeners = new Map<Topic, Set<() => void>>();
   #frame = 0;
@@ -41,7 +44,12 @@ export class Session {
   #fitKey = '';
   #adviceKey = '';
   #timeline?: Timeline;
+  #whole?: Report;
+  /** Number of the event that a link points at, until there is a timeline to find it in. */
+  #event?: number;
   #undo: { request: Request; title: string }[] = [];
+  /** As the page asked, before anybody changed something. */
+  #first?: Request;
   #byUser = false;
   #decision = false;
 
@@ -85,6 +93,7 @@ export class Session {
 
   /** Replaces the whole request (attributes, link, property). */
   ask(request: Request): void {
+    this.#first = undefined;
     if (equal(request, this.wanted) && this.report) return;
     this.wanted = request;
     this.#schedule(false, false);
@@ -92,18 +101,21 @@ export class Session {
 
   /** A control's change of one value. */
   set(path: readonly string[], value: Json): void {
+    this.#first ??= this.value;
     this.wanted = put(this.#opened(path), path, value);
     this.#schedule(true, path[0] === 'model' || path[0] === 'device');
   }
 
   /** Several at once, undone together. */
   apply(changes: { path: readonly string[]; value: Json }[], title: string): void {
+    this.#first ??= this.value;
     this.#undo.push({ request: this.value, title });
     for (const { path, value } of changes) this.wanted = put(this.#opened(path), path, value);
     this.#schedule(true, true);
   }
 
   replace(request: Request, title: string): void {
+    this.#first ??= this.value;
     this.#undo.push({ request: this.value, title });
     this.wanted = request;
     this.#schedule(true, true);
@@ -118,6 +130,19 @@ export class Session {
     const last = this.#undo.pop();
     if (!last) return;
     this.wanted = last.request;
+    this.#schedule(true, true);
+  }
+
+  /** Somebody changed something; reset() takes all of it back. */
+  get touched(): boolean {
+    return this.#first !== undefined;
+  }
+
+  reset(): void {
+    if (!this.#first) return;
+    this.wanted = this.#first;
+    this.#first = undefined;
+    this.#undo = [];
     this.#schedule(true, true);
   }
 
@@ -180,9 +205,15 @@ export class Session {
     return typeof name === 'string' ? name : 'custom card';
   }
 
+  /** The answer with its ledger; asked for when somebody reads it. */
+  get whole(): Report | undefined {
+    if (!this.#whole && this.run) this.#whole = this.run.report();
+    return this.#whole;
+  }
+
   /** The step event by event; computed when somebody looks. */
   get timeline(): Timeline | undefined {
-    if (!this.#timeline && this.run) this.#timeline = this.run.timeline(-1);
+    if (!this.#timeline && this.run && this.report?.accuracy.basis === 'replay') this.#timeline = this.run.timeline(-1);
     return this.#timeline;
   }
 
@@ -197,6 +228,33 @@ export class Session {
     if (row === this.cursor) return;
     this.cursor = row;
     this.emit('cursor');
+  }
+
+  /** The event looked at, counted from the start of the run; undefined at the peak. */
+  get event(): number | undefined {
+    return this.cursor === undefined ? undefined : this.timeline?.row(this.row).event;
+  }
+
+  /** Looks at an event by its number, now or when there is an answer. */
+  lookAtEvent(event: number | undefined): void {
+    this.#event = event;
+    if (this.run && this.#frame === 0) this.#toEvent();
+  }
+
+  #toEvent(): void {
+    const event = this.#event;
+    this.#event = undefined;
+    if (event !== undefined && this.timeline) this.look(this.timeline.rowOf(event));
+  }
+
+  /** The state, as links have it. */
+  get state(): LinkState {
+    return { request: this.value, unit: this.unit, event: this.event };
+  }
+
+  setFilter(categories: readonly string[]): void {
+    this.filter = categories;
+    this.emit('filter');
   }
 
   setUnit(unit: Unit): void {
@@ -237,7 +295,8 @@ export class Session {
     this.run = opened;
     this.#timeline = undefined;
     this.cursor = undefined;
-    this.report = opened.report();
+    this.#whole = undefined;
+    this.report = opened.summary();
     const problems = this.problems.length > 0;
     this.problems = [];
     const key = JSON.stringify({ ...opened.request, batch: 0 });
@@ -247,7 +306,8 @@ export class Session {
     }
     if (problems) this.emit('problems');
     this.emit('report');
-    this.onReport?.(this.report, byUser, decision);
+    this.onReport?.(byUser, decision);
+    this.#toEvent();
     this.#later(key, byUser && !decision);
   }
 

@@ -3,7 +3,7 @@ import type { Advices as CoreAdvices, Columns, Json, OutOfMemory, SweepCells, Ti
 
 export type {
   Advice, Columns, Counters, DevicePreset, Json, Ledger, LedgerRow, ModelPreset, Moment, OutOfMemory, Pool, PoolBlock, PoolSegment, Problem,
-  Report, Request, SweepCells, TimelineRow,
+  Report, Request, Summary, SweepCells, TimelineRow,
 } from '../core/types.js';
 
 export interface Fit {
@@ -26,10 +26,12 @@ export interface SweepCell {
   allocated: number;
   reserved: number;
   fits: boolean;
+  /** Neither fails nor ever repeats: some later step may fail. */
+  drifts: boolean;
 }
 
 export function cellAt(cells: SweepCells, i: number): SweepCell {
-  return { batch: cells.batch[i]!, seq_len: cells.seq_len[i]!, allocated: cells.allocated[i]!, reserved: cells.reserved[i]!, fits: cells.fits[i] === 1 };
+  return { batch: cells.batch[i]!, seq_len: cells.seq_len[i]!, allocated: cells.allocated[i]!, reserved: cells.reserved[i]!, fits: cells.fits[i] === 1, drifts: cells.fits[i] === 0 && cells.failed_step[i] === 0 };
 }
 
 /** Rows [begin, end) of one phase. */
@@ -48,6 +50,8 @@ export interface Timeline {
   readonly peak: number;
   readonly oom: OutOfMemory | null;
   row(index: number): TimelineRow;
+  /** Of the event with this number, or the nearest. */
+  rowOf(event: number): number;
   columns(begin: number, end: number, width: number): Columns;
 }
 

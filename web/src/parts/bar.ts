@@ -3,7 +3,8 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { GROUPS, grouped } from '../data/palette.js';
 import { Slicer } from '../data/slicer.js';
 import { bytes, fixed } from '../data/units.js';
-import { define, Part } from './part.js';
+import { Chart } from './chart.js';
+import { define, reducedMotion } from './part.js';
 import { nextPrefix, patternDefs, svg } from './patterns.js';
 import { mark } from './verdict.js';
 
@@ -14,7 +15,7 @@ const SHORT: Record<string, string> = {
 };
 const HEIGHT = 34;
 
-export class Bar extends Part {
+export class Bar extends Chart {
   protected readonly topics = ['report', 'unit', 'engine', 'fit'] as const;
   #prefix = nextPrefix();
   /** Made once: a new pattern would make the browser paint everything anew on every frame. */
@@ -22,22 +23,14 @@ export class Bar extends Part {
   #cards = new Map<string, boolean>();
   #cardsOf = '';
   #work = new Slicer();
-  #resize?: ResizeObserver;
-  #width = 0;
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resize = new ResizeObserver(([entry]) => {
-      this.#width = Math.floor(entry!.contentRect.width);
-      this.#paint();
-    });
-    this.#resize.observe(this);
-  }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#resize?.disconnect();
     this.#work.cancel();
+  }
+
+  protected override resized(): void {
+    this.#paint();
   }
 
   protected override render(): TemplateResult | typeof nothing {
@@ -47,7 +40,7 @@ export class Bar extends Part {
     const sums = grouped(report.categories);
     const slack = Math.max(0, report.peak.reserved - report.peak.allocated);
     return html`<svg class="bar" part="bar" data-testid="bar" role="img" height=${HEIGHT + 34}
-        aria-label=${`At the peak: ${GROUPS.map((group, i) => `${group.label} ${bytes(sums[i]!, unit)}`).join(', ')}`}></svg>
+        @click=${this.#pick} aria-label=${`At the peak: ${GROUPS.map((group, i) => `${group.label} ${bytes(sums[i]!, unit)}`).join(', ')}`}></svg>
       <table class="legend" part="legend" data-testid="bar-table" data-quarto-disable-processing="true">
         <caption class="hidden">Memory at the peak, by category</caption>
         <tbody>
@@ -81,7 +74,7 @@ export class Bar extends Part {
         if (id === undefined) return false;
         const run = session.engine!.open({ ...session.value, device: id });
         if (!Array.isArray(run)) {
-          found.set(id, run.report().verdict === 'fits');
+          found.set(id, run.summary().verdict === 'fits');
           run.close();
         }
         return next < ids.length;
@@ -110,11 +103,20 @@ export class Bar extends Part {
     </ul>`;
   }
 
+  /** A piece shows its tensors in the ledger, where there is one (whose own choice does the same for keys). */
+  #pick = (event: MouseEvent): void => {
+    const group = GROUPS[Number((event.target as SVGElement).dataset.group ?? -1)];
+    const ledger = (this.getRootNode() as ShadowRoot).querySelector('wf-ledger');
+    if (!group || !ledger) return;
+    this.session.setFilter(group.categories);
+    ledger.scrollIntoView({ block: 'nearest', behavior: reducedMotion() ? 'auto' : 'smooth' });
+  };
+
   #paint(): void {
     const picture = this.querySelector('svg.bar') as SVGSVGElement | null;
     const { session } = this;
     const { report } = session;
-    const width = this.#width;
+    const { width } = this;
     if (!picture || !report || width < 10) return;
     const free = session.free;
     const top = Math.max(free, report.peak.reserved) * 1.04;
@@ -125,8 +127,11 @@ export class Bar extends Part {
       if (value <= 0) return;
       const left = x(from);
       from += value;
-      const wide = Math.max(0, x(from) - left);
-      parts.push(svg('rect', { x: left, y: 0, width: wide, height: HEIGHT, fill: `url(#${this.#prefix}-${GROUPS[i]!.id})`, class: 'bar-piece' }));
+      const wide = x(from) - left;
+      if (wide < 0.1) return;
+      const piece = svg('rect', { x: left, y: 0, width: wide, height: HEIGHT, fill: `url(#${this.#prefix}-${GROUPS[i]!.id})`, class: 'bar-piece' });
+      piece.dataset.group = String(i);
+      parts.push(piece);
       const label = GROUPS[i]!.label;
       if (wide > label.length * 6.6 + 12) {
         const text = svg('text', { x: left + 7, y: HEIGHT / 2 + 4, class: `on-colour on-${GROUPS[i]!.id}` });

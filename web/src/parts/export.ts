@@ -33,8 +33,8 @@ export class Export extends Part {
       <div class="row">
         ${button('copy-link', 'Copy link', () => this.#copy(this.#link(), 'The link'))}
         ${button('copy-embed', 'Copy embed code', () => this.#copy(this.#embed(), 'The code'))}
-        ${button('export-json', 'JSON', () => download(toJson(this.session.report!), 'what-fits.json', 'application/json'))}
-        ${button('export-csv', 'CSV', () => download(toCsv(this.session.report!), 'what-fits.csv', 'text/csv'))}
+        ${button('export-json', 'JSON', () => download(toJson(this.session.whole!), 'what-fits.json', 'application/json'))}
+        ${button('export-csv', 'CSV', () => download(toCsv(this.session.whole!), 'what-fits.csv', 'text/csv'))}
         ${button('export-svg', 'SVG', () => this.#picture('svg'))}
         ${button('export-png', 'PNG', () => this.#picture('png'))}
       </div>
@@ -43,7 +43,7 @@ export class Export extends Part {
   }
 
   #link(): string {
-    const fragment = writeLink({ request: this.session.value, unit: this.session.unit });
+    const fragment = writeLink(this.session.state);
     const home = this.standalone ? location.href : this.home;
     return home ? `${home.split('#')[0]}${fragment}` : fragment;
   }

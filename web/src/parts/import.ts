@@ -27,7 +27,7 @@ export class Import extends Part {
           <input id="import-file" type="file" accept=".json,application/json" data-testid="import-file" @input=${stop} @change=${this.#file}>
         </div>
         <div class="said" role="status" data-testid="import-said">
-          ${this.refused.length > 0 ? html`<b class="bad">Not taken.</b><ul>${this.refused.map((line) => html`<li>${line}</li>`)}</ul>` : nothing}
+          ${this.refused.length > 0 ? html`<b class="bad">Not taken.</b><ul data-testid="import-refused">${this.refused.map((line) => html`<li>${line}</li>`)}</ul>` : nothing}
           ${this.said.length > 0 ? html`<b class="ok">Taken.</b><ul>${this.said.map((line) => html`<li>${line}</li>`)}</ul>` : nothing}
         </div>
       </div>`;

@@ -1,58 +1,50 @@
 // Every tensor alive at the peak or at the cursor: a plain table, sortable and filterable; the accessible form of the pictures.
 import { html, nothing, type TemplateResult } from 'lit';
-import { categoryLabel, CATEGORIES, groupOf } from '../data/palette.js';
+import { live } from 'lit/directives/live.js';
+import { categoryLabel, CATEGORIES, groupOf, GROUPS } from '../data/palette.js';
 import { gather, layersText, type Line } from '../data/lines.js';
 import type { LedgerRow } from '../data/types.js';
 import { bytes, count } from '../data/units.js';
-import { define, Part } from './part.js';
+import { Chart } from './chart.js';
+import { define } from './part.js';
 
 /** Rows shown before "show all". */
 const FEW = 24;
-/** While the cursor moves the table follows at this pace. */
-const FOLLOW_MS = 120;
+
+/** Each category, and those that the pictures draw together. */
+const choices: [string, string][] = [
+  ...CATEGORIES.map((category): [string, string] => [category, categoryLabel(category)]),
+  ...GROUPS.filter((group) => group.categories.length > 1).map((group): [string, string] => [group.categories.join(), group.label]),
+];
 
 type Column = 'bytes' | 'label' | 'category' | 'layer';
 
-export class LedgerTable extends Part {
-  static override properties = { ...Part.properties, at: { state: true }, sort: { state: true }, category: { state: true }, layer: { state: true }, byLayer: { state: true }, all: { state: true } };
+export class LedgerTable extends Chart {
+  static override properties = { ...Chart.properties, at: { state: true }, sort: { state: true }, layer: { state: true }, byLayer: { state: true }, all: { state: true } };
   declare at: 'peak' | 'cursor';
   declare sort: { column: Column; down: boolean };
-  declare category: string;
   declare layer: string;
   declare byLayer: boolean;
   declare all: boolean;
-  protected readonly topics = ['report', 'cursor', 'unit'] as const;
-  #later: ReturnType<typeof setTimeout> | undefined;
+  protected readonly topics = ['report', 'cursor', 'unit', 'filter'] as const;
   #asked = { run: undefined as unknown, row: -1, rows: [] as LedgerRow[] };
 
   constructor() {
     super();
     this.at = 'peak';
     this.sort = { column: 'bytes', down: true };
-    this.category = '';
     this.layer = '';
     this.byLayer = false;
     this.all = false;
   }
 
   protected override changed(): void {
-    // Not on every frame: the table is read, not watched.
-    if (this.#later !== undefined) return;
-    this.#later = setTimeout(() => {
-      this.#later = undefined;
-      this.requestUpdate();
-    }, FOLLOW_MS);
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    clearTimeout(this.#later);
-    this.#later = undefined;
+    this.follow();
   }
 
   #rows(): LedgerRow[] {
     const { session } = this;
-    if (this.at === 'peak' || session.cursor === undefined) return session.report?.ledger ?? [];
+    if (this.at === 'peak' || session.cursor === undefined) return session.whole?.ledger ?? [];
     if (this.#asked.run !== session.run || this.#asked.row !== session.row) {
       const event = session.timeline!.row(session.row).event;
       this.#asked = { run: session.run, row: session.row, rows: session.run!.ledger(event).ledger };
@@ -64,8 +56,9 @@ export class LedgerTable extends Part {
     const { session } = this;
     if (!session.report) return nothing;
     const rows = this.#rows();
+    const { filter } = session;
     const layers = [...new Set(rows.map((row) => row.layer).filter((layer) => layer !== null))].sort((a, b) => a - b);
-    const kept = rows.filter((row) => (this.category === '' || row.category === this.category) && (this.layer === '' || String(row.layer) === this.layer) && row.bytes > 0);
+    const kept = rows.filter((row) => (filter.length === 0 || filter.includes(row.category)) && (this.layer === '' || String(row.layer) === this.layer) && row.bytes > 0);
     const lines = gather(kept, this.byLayer || this.layer !== '').sort((a, b) => order(a, b, this.sort));
     const shown = this.all ? lines : lines.slice(0, FEW);
     const total = kept.reduce((sum, row) => sum + row.bytes, 0);
@@ -73,8 +66,8 @@ export class LedgerTable extends Part {
         <div class="tools">
           <label><span class="hidden">Alive at</span><select part="input" data-testid="ledger-at" @input=${stop} @change=${(event: Event) => { stop(event); this.at = (event.target as HTMLSelectElement).value as 'peak'; }}>
             <option value="peak" ?selected=${this.at === 'peak'}>alive at the peak</option><option value="cursor" ?selected=${this.at === 'cursor'}>alive at the cursor</option></select></label>
-          <label><span class="hidden">Category</span><select part="input" data-testid="ledger-category" @input=${stop} @change=${(event: Event) => { stop(event); this.category = (event.target as HTMLSelectElement).value; }}>
-            <option value="">every category</option>${CATEGORIES.map((category) => html`<option value=${category} ?selected=${category === this.category}>${categoryLabel(category)}</option>`)}</select></label>
+          <label><span class="hidden">Category</span><select part="input" data-testid="ledger-category" @input=${stop} @change=${(event: Event) => { stop(event); session.setFilter((event.target as HTMLSelectElement).value.split(',').filter(Boolean)); }} .value=${live(filter.join())}>
+            <option value="">every category</option>${choices.map(([value, label]) => html`<option value=${value} ?selected=${value === filter.join()}>${label}</option>`)}</select></label>
           <label><span class="hidden">Layer</span><select part="input" data-testid="ledger-layer" @input=${stop} @change=${(event: Event) => { stop(event); this.layer = (event.target as HTMLSelectElement).value; }}>
             <option value="">all layers</option>${layers.map((layer) => html`<option value=${layer} ?selected=${String(layer) === this.layer}>layer ${layer}</option>`)}</select></label>
           <label class="check"><input type="checkbox" data-testid="ledger-by-layer" .checked=${this.byLayer} @input=${stop} @change=${(event: Event) => { stop(event); this.byLayer = (event.target as HTMLInputElement).checked; }}><span>layer by layer</span></label>

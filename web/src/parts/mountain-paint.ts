@@ -177,11 +177,11 @@ export class MountainPaint {
     this.#labels.replaceChildren(...out);
   }
 
-  /** Its name stands on the left, where a step has not filled up yet. */
+  /** Its name stands above the line, on the left. */
   #paintLimit(view: View, scale: number, floor: number): void {
     const y = HEAD + floor - view.free * scale;
     const above = y < HEAD - 2;
-    const text = svg('text', { x: LEFT + 6, y: above ? HEAD + 14 : y + 14 });
+    const text = svg('text', { x: LEFT + 6, y: above ? HEAD + 14 : y - 5 });
     text.textContent = `${above ? '↑ ' : ''}${view.card} · ${fixed(view.free, view.unit, view.unit === 'MiB' ? 0 : 1)} free`;
     this.#limit.replaceChildren(...(above ? [] : [svg('path', { d: `M${LEFT} ${y}H${view.width - RIGHT}` })]), text);
   }
@@ -215,7 +215,10 @@ export class MountainPaint {
     const words = [`${view.whole ? 'peak' : 'highest here'} ${bytes(row.allocated, view.unit)}`, `${row.op}, ${bytes(row.bytes, view.unit)}`];
     const wide = Math.max(...words.map((line) => line.length)) * 6.7 + 10;
     const right = x + wide < view.width - RIGHT;
-    const at = Math.max(HEAD + 14, Math.min(y - 12, HEAD + floor - 30));
+    let at = Math.max(HEAD + 14, Math.min(y - 12, HEAD + floor - 30));
+    // Two lines of words, and not across the line of `reserved`.
+    const reserved = HEAD + floor - row.reserved * scale;
+    if (reserved > at - 14 && reserved < at + 20) at = reserved + 16;
     const label = svg('g');
     words.forEach((line, i) => {
       const text = svg('text', { x: right ? x + 9 : x - 9, y: at + i * 15, 'text-anchor': right ? 'start' : 'end', class: i === 0 ? 'm-peak' : 'm-op' });

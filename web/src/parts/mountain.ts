@@ -5,53 +5,40 @@ import { GROUP_OF, GROUPS } from '../data/palette.js';
 import type { Timeline } from '../data/types.js';
 import { bytes, count, fixed } from '../data/units.js';
 import { eventSentence, MountainPaint } from './mountain-paint.js';
-import { define, Part, reducedMotion } from './part.js';
+import { Chart } from './chart.js';
+import { define, reducedMotion } from './part.js';
 
 /** A whole step plays in this time. */
 const PLAY_MS = 6000;
 
-export class Mountain extends Part {
+export class Mountain extends Chart {
   protected readonly topics = ['report', 'cursor', 'unit'] as const;
   #paint?: MountainPaint;
   #shown?: Timeline;
   #begin = 0;
   #end = 0;
   #scale: 'auto' | 'card' | 'run' = 'auto';
-  #width = 0;
-  #resize?: ResizeObserver;
-  #seen?: IntersectionObserver;
-  #visible = true;
   #hover?: number;
   #play = 0;
   #painted = 0;
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resize = new ResizeObserver(([entry]) => {
-      const width = Math.floor(entry!.contentRect.width);
-      if (width === this.#width) return;
-      this.#width = width;
-      this.#draw();
-    });
-    this.#resize.observe(this);
-    this.#seen = new IntersectionObserver((entries) => {
-      this.#visible = entries.at(-1)!.isIntersecting;
-      if (this.#visible) this.#draw();
-      else this.#pause();
-    }, { rootMargin: '200px' });
-    this.#seen.observe(this);
-  }
-
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#resize?.disconnect();
-    this.#seen?.disconnect();
     this.#pause();
+  }
+
+  protected override resized(): void {
+    this.#draw();
+  }
+
+  protected override seen(): void {
+    if (this.visible) this.#draw();
+    else this.#pause();
   }
 
   protected override render(): TemplateResult | typeof nothing {
     const { session } = this;
-    const timeline = this.#visible || this.#shown ? session.timeline : undefined;
+    const timeline = this.visible || this.#shown ? session.timeline : undefined;
     if (!session.report) return nothing;
     const row = session.row;
     const n = timeline?.count ?? 0;
@@ -141,7 +128,7 @@ export class Mountain extends Part {
     this.#bind();
     const { session } = this;
     const paint = this.#paint;
-    if (!paint || !this.#visible || this.#width < 40 || !session.report) return;
+    if (!paint || !this.visible || this.width < 40 || !session.report) return;
     const timeline = session.timeline;
     if (!timeline || timeline.count === 0) return;
     if (timeline !== this.#shown || this.#end === 0) {
@@ -157,13 +144,13 @@ export class Mountain extends Part {
     const { free, unit } = session;
     const { oom } = timeline;
     const highest = Math.max(session.report.peak.reserved, oom ? oom.reserved + oom.requested : 0);
-    const top = this.#cardScale() ? Math.max(free * 1.05, oom ? highest * 1.02 : 0) : highest * 1.12;
-    const height = this.#width < 480 ? 250 : Math.min(400, Math.max(300, Math.round(this.#width * 0.42)));
-    const key = hash([this.#width, height, this.#begin, this.#end, top, unit, free]);
+    const top = this.#cardScale() ? Math.max(free * 1.09, oom ? highest * 1.02 : 0) : highest * 1.12;
+    const height = this.width < 480 ? 250 : Math.min(400, Math.max(300, Math.round(this.width * 0.42)));
+    const key = hash([this.width, height, this.#begin, this.#end, top, unit, free]);
     if (key !== this.#painted) {
       this.#painted = key;
       paint.paint(timeline, {
-        width: this.#width, height, begin: this.#begin, end: this.#end, top, unit, free,
+        width: this.width, height, begin: this.#begin, end: this.#end, top, unit, free,
         card: session.deviceName.replace(/^NVIDIA (GeForce )?/, ''), whole: timeline.row(timeline.peak).allocated === session.report.peak.allocated,
       });
     }

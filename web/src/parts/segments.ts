@@ -3,56 +3,25 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { groupOf } from '../data/palette.js';
 import type { Pool, PoolBlock, PoolSegment } from '../data/types.js';
 import { bytes, count } from '../data/units.js';
-import { define, Part } from './part.js';
+import { Chart, say } from './chart.js';
+import { define } from './part.js';
 import { nextPrefix, patternDefs, svg } from './patterns.js';
 
-const FOLLOW_MS = 120;
 /** Requests up to 1 MiB live in segments of their own. */
 const SMALL = 1024 * 1024;
 const ROW = 15;
 const GAP = 4;
 const MOST_ROWS = 26;
 
-export class Segments extends Part {
+export class Segments extends Chart {
   protected readonly topics = ['report', 'cursor', 'unit'] as const;
   #prefix = nextPrefix();
   #defs = patternDefs(this.#prefix);
-  #later: ReturnType<typeof setTimeout> | undefined;
   #pool?: Pool;
   #of: { run: unknown; row: number } = { run: undefined, row: -1 };
-  #resize?: ResizeObserver;
-  #seen?: IntersectionObserver;
-  #visible = false;
-  #width = 0;
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resize = new ResizeObserver(([entry]) => {
-      this.#width = Math.floor(entry!.contentRect.width);
-      this.#paint();
-    });
-    this.#resize.observe(this);
-    this.#seen = new IntersectionObserver((entries) => {
-      this.#visible = entries.at(-1)!.isIntersecting;
-      if (this.#visible) this.requestUpdate();
-    }, { rootMargin: '200px' });
-    this.#seen.observe(this);
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#resize?.disconnect();
-    this.#seen?.disconnect();
-    clearTimeout(this.#later);
-    this.#later = undefined;
-  }
 
   protected override changed(): void {
-    if (this.#later !== undefined) return;
-    this.#later = setTimeout(() => {
-      this.#later = undefined;
-      this.requestUpdate();
-    }, FOLLOW_MS);
+    this.follow();
   }
 
   #read(): Pool | undefined {
@@ -71,7 +40,7 @@ export class Segments extends Part {
   protected override render(): TemplateResult | typeof nothing {
     const { session } = this;
     if (!session.report) return nothing;
-    const pool = this.#visible ? this.#read() : this.#pool;
+    const pool = this.visible ? this.#read() : this.#pool;
     if (!pool) return html`<div class="section-head"><h3>The pool’s segments</h3></div>`;
     const large = pool.segments.filter((segment) => !segment.small);
     const small = pool.segments.filter((segment) => segment.small);
@@ -79,8 +48,9 @@ export class Segments extends Part {
     return html`<div class="section-head"><h3>The pool’s segments</h3>
         <span class="muted">${session.cursor === undefined ? 'at the peak' : `at event ${count(session.row + 1)}`}: ${count(pool.segments.length)} segments, ${bytes(pool.reserved, session.unit)}</span></div>
       <svg class="pool" data-testid="segments" role="img" aria-label=${`${large.length} large segments with ${free.length} free blocks between tensors`}
-        @pointermove=${this.#onMove} @pointerleave=${() => this.#hovered('')}></svg>
-      <p class="readout" data-testid="segment-readout"><span>${this.#why(pool, free)}</span><span></span></p>
+        @pointermove=${this.#onMove} @pointerleave=${() => say(this, 'segment-readout', '')}></svg>
+      <p class="pointed" data-testid="segment-readout"></p>
+      <p class="readout" data-testid="segment-why">${this.#why(pool, free)}</p>
       <table class="legend" data-testid="segment-table" data-quarto-disable-processing="true"><caption class="hidden">The pool in figures</caption><tbody>
         ${line('large segments', `${count(large.length)}, ${bytes(sum(large), session.unit)}`)}
         ${line('small segments (requests to 1 MiB)', `${count(small.length)}, ${bytes(sum(small), session.unit)}`)}
@@ -122,7 +92,7 @@ export class Segments extends Part {
   #paint(): void {
     const picture = this.querySelector('svg.pool') as SVGSVGElement | null;
     const pool = this.#pool;
-    if (!picture || !pool || this.#width < 40) return;
+    if (!picture || !pool || this.width < 40) return;
     const large = pool.segments.filter((segment) => !segment.small).sort((a, b) => b.size - a.size);
     const longest = large[0]?.size ?? 1;
     const parts: SVGElement[] = [this.#defs];
@@ -130,11 +100,11 @@ export class Segments extends Part {
     let x = 0;
     let y = 0;
     let line = 0;
-    const scale = (this.#width - 2) / longest;
+    const scale = (this.width - 2) / longest;
     let left = 0;
     for (const segment of large) {
       const wide = Math.max(2, segment.size * scale);
-      if (x > 0 && x + wide > this.#width - 1) {
+      if (x > 0 && x + wide > this.width - 1) {
         x = 0;
         y += ROW + GAP;
         line += 1;
@@ -152,7 +122,7 @@ export class Segments extends Part {
       text.textContent = `and ${left} shorter segments`;
       parts.push(text);
     }
-    picture.setAttribute('viewBox', `0 0 ${this.#width} ${height}`);
+    picture.setAttribute('viewBox', `0 0 ${this.width} ${height}`);
     picture.setAttribute('height', String(height));
     picture.replaceChildren(...parts);
   }
@@ -175,18 +145,9 @@ export class Segments extends Part {
   }
 
   #onMove = (event: PointerEvent): void => {
-    const say = (event.target as SVGElement).dataset.say;
-    if (!say) return;
-    this.#hovered(say);
+    const text = (event.target as SVGElement).dataset.say;
+    if (text) say(this, 'segment-readout', text);
   };
-
-  /** Written beside what the template renders: text put over a rendered child would take its markers away. */
-  #hovered(say: string): void {
-    const [why, hover] = this.querySelectorAll<HTMLElement>('[data-testid=segment-readout] > span');
-    if (!why || !hover) return;
-    why.hidden = say !== '';
-    hover.textContent = say;
-  }
 }
 
 const sum = (segments: PoolSegment[]): number => segments.reduce((total, segment) => total + segment.size, 0);

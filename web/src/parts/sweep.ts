@@ -4,15 +4,15 @@ import { styleMap } from 'lit/directives/style-map.js';
 import { Slicer } from '../data/slicer.js';
 import { cellAt, type SweepCell } from '../data/types.js';
 import { bare, bytes, count } from '../data/units.js';
-import { define, Part } from './part.js';
+import { Chart, say } from './chart.js';
+import { define } from './part.js';
 
 const BATCHES = 32;
 const LENGTHS = 8;
 /** A change of anything but batch and length starts anew; quick ones wait for each other. */
 const QUIET_MS = 200;
-const FOLLOW_MS = 120;
 
-export class Sweep extends Part {
+export class Sweep extends Chart {
   protected readonly topics = ['report', 'fit', 'unit'] as const;
   #cells = new Map<string, SweepCell>();
   #batches: number[] = [];
@@ -23,54 +23,34 @@ export class Sweep extends Part {
   #done = false;
   #stopped = false;
   #focus = { batch: 0, length: 0 };
-  #said = '';
-  #resize?: ResizeObserver;
-  #seen?: IntersectionObserver;
-  #visible = false;
   #wide = true;
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#resize = new ResizeObserver(([entry]) => {
-      const wide = entry!.contentRect.width > 700;
-      if (wide !== this.#wide) {
-        this.#wide = wide;
-        this.requestUpdate();
-      }
-    });
-    this.#resize.observe(this);
-    this.#seen = new IntersectionObserver((entries) => {
-      this.#visible = entries.at(-1)!.isIntersecting;
-      if (this.#visible) this.changed();
-    }, { rootMargin: '200px' });
-    this.#seen.observe(this);
-  }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#resize?.disconnect();
-    this.#seen?.disconnect();
     this.#work.cancel();
     clearTimeout(this.#timer);
-    clearTimeout(this.#later);
-    this.#later = undefined;
   }
 
-  #later: ReturnType<typeof setTimeout> | undefined;
+  protected override resized(): void {
+    const wide = this.width > 700;
+    if (wide === this.#wide) return;
+    this.#wide = wide;
+    this.requestUpdate();
+  }
+
+  protected override seen(): void {
+    if (this.visible) this.changed();
+  }
 
   /** Of a drag the map only needs the mark moved, and that not on every frame. */
   protected override changed(): void {
     this.#begin();
-    if (!this.#visible || this.#later !== undefined) return;
-    this.#later = setTimeout(() => {
-      this.#later = undefined;
-      this.requestUpdate();
-    }, FOLLOW_MS);
+    if (this.visible) this.follow();
   }
 
   #begin(): void {
     const { session } = this;
-    if (!this.#visible || !session.fit || !session.run) return;
+    if (!this.visible || !session.fit || !session.run) return;
     const key = JSON.stringify({ ...session.value, batch: 0, seq_len: 0 });
     if (key === this.#key) return;
     this.#work.cancel();
@@ -140,7 +120,7 @@ export class Sweep extends Part {
           this.#wide ? this.#cell(column, row) : this.#cell(row, column))}</tr>`)}</tbody>
       </table>
       <div class="sweep-key" aria-hidden="true"><span><i class="key-fits"></i>fits, fuller as darker</span><span><i class="key-tight"></i>fits, tightly</span><span><i class="key-oom"></i>out of memory</span></div>
-      <p class="readout" data-testid="sweep-readout" role="status" .textContent=${this.#said}></p>`;
+      <p class="pointed" data-testid="sweep-readout" role="status"></p>`;
   }
 
   #cell(batch: number, length: number): TemplateResult {
@@ -152,11 +132,12 @@ export class Sweep extends Part {
     const here = session.value.batch === batch && session.value.seq_len === length;
     const focus = this.#focusCell();
     const text = !cell ? '' : state === 'oom' ? '×' : this.#wide && this.#batches.length * 30 > 1400 ? '' : bare(cell.reserved, 'GiB', 0);
-    const say = this.#describe(batch, length);
-    return html`<td role="gridcell"><button type="button" data-state=${state} ?data-dark=${share > 0.62} data-batch=${batch} data-length=${length}
-      style=${styleMap({ '--use': `${Math.round(8 + 78 * share)}%` })} tabindex=${focus.batch === batch && focus.length === length ? '0' : '-1'}
-      aria-current=${here ? 'true' : 'false'} aria-label=${say} title=${say}
-      @focus=${() => this.#say(say)} @pointerenter=${() => this.#say(say)}
+    const words = this.#describe(batch, length);
+    const point = () => say(this, 'sweep-readout', words);
+    return html`<td role="gridcell"><button type="button" data-state=${state} data-batch=${batch} data-length=${length}
+      style=${styleMap({ '--use': `${Math.round(8 + 64 * share)}%` })} tabindex=${focus.batch === batch && focus.length === length ? '0' : '-1'}
+      aria-current=${here ? 'true' : 'false'} aria-label=${words} title=${words}
+      @focus=${point} @pointerenter=${point}
       @click=${() => { this.#focus = { batch, length }; session.apply([{ path: ['batch'], value: batch }, { path: ['seq_len'], value: length }], `batch ${batch}, length ${length}`); }}>${text}</button></td>`;
   }
 
@@ -164,14 +145,7 @@ export class Sweep extends Part {
     const cell = this.#cells.get(`${batch}/${length}`);
     const at = `batch ${count(batch)}, ${count(length)} tokens`;
     if (!cell) return `${at}: not replayed yet`;
-    return cell.fits ? `${at}: fits, ${bytes(cell.reserved, this.session.unit)} reserved` : `${at}: out of memory`;
-  }
-
-  #say(text: string): void {
-    if (this.#said === text) return;
-    this.#said = text;
-    const line = this.querySelector('[data-testid=sweep-readout]');
-    if (line) line.textContent = text;
+    return cell.fits ? `${at}: fits, ${bytes(cell.reserved, this.session.unit)} reserved` : cell.drifts ? `${at}: never settles, a later step may fail` : `${at}: out of memory`;
   }
 
   #focusCell(): { batch: number; length: number } {

@@ -53,6 +53,7 @@ export const charts = css`
   svg.bar { inline-size: 100%; }
   .bar-ground { fill: var(--_soft); stroke: none; }
   .bar-piece { stroke: var(--_bg); stroke-width: 1; }
+  .frame:has(.ledger) .bar-piece { cursor: pointer; }
   .bar-pool { stroke: var(--_edge); stroke-width: 1; }
   .bar-limit path { stroke: var(--_fg); stroke-width: 2; } .bar-limit text { fill: var(--_fg); font-weight: 600; }
   .bar-tick path { stroke: var(--_edge); }
@@ -79,6 +80,7 @@ export const charts = css`
   .m-cursor { pointer-events: none; } .m-cursor path { stroke: var(--_accent); stroke-width: 1.5; } .m-cursor circle { fill: var(--_accent); stroke: var(--_bg); stroke-width: 1.5; }
   .transport { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem; margin-block-start: 0.25rem; }
   .transport input { flex: 1 1 7rem; margin-inline: 0.4rem; inline-size: auto; }
+  .pointed { font-size: 0.86em; color: var(--_muted); min-block-size: 1.45em; margin-block-start: 0.3rem; overflow-wrap: anywhere; }
   .readout { font-size: 0.92em; margin-block: 0.4rem 0.2rem; min-block-size: 2.9em; overflow-wrap: anywhere; }
 `;
 
@@ -114,7 +116,6 @@ export const tables = css`
   .sweep td { padding: 0; }
   .sweep button { display: grid; place-items: center; inline-size: 100%; min-block-size: 26px; padding: 0; border: 0; border-radius: 2px; font-size: 1em; background: var(--_soft); color: var(--_muted); overflow: hidden; }
   .sweep button[data-state='fits'] { background: color-mix(in oklab, var(--_parameters) var(--use, 30%), var(--_bg)); color: var(--_fg); }
-  .sweep button[data-state='fits'][data-dark] { color: #fff; }
   .sweep button[data-state='tight'] { background: repeating-linear-gradient(135deg, color-mix(in srgb, var(--_bg) 55%, transparent) 0 2px, transparent 2px 6px) var(--_activations); color: #14151a; }
   .sweep button[data-state='oom'] { background: repeating-linear-gradient(45deg, color-mix(in srgb, var(--_bad) 26%, transparent) 0 1px, transparent 1px 5px) color-mix(in srgb, var(--_logits) 13%, var(--_bg)); color: var(--_bad); }
   .sweep button[aria-current='true'] { outline: 2.5px solid var(--_fg); outline-offset: -1px; z-index: 1; position: relative; }

@@ -1,0 +1,296 @@
+#include "whatfits/measured.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace whatfits::snapshot {
+
+namespace {
+
+// c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge.
+constexpr Bytes kMinBlock = 512;
+constexpr Bytes kSmallSize = 1 * MiB;
+constexpr Bytes kSmallBuffer = 2 * MiB;
+constexpr Bytes kLargeBuffer = 20 * MiB;
+constexpr Bytes kMinLargeAlloc = 10 * MiB;
+
+Bytes rounded(Bytes requested) { return requested < kMinBlock ? kMinBlock : (requested + kMinBlock - 1) / kMinBlock * kMinBlock; }
+
+Bytes segment_for(Bytes block) {
+  if (block <= kSmallSize) return kSmallBuffer;
+  if (block < kMinLargeAlloc) return kLargeBuffer;
+  return (block + kSmallBuffer - 1) / kSmallBuffer * kSmallBuffer;
+}
+
+}  // namespace
+
+// ---- the pool ----------------------------------------------------------------------------------------------------------------------
+
+MeasuredPool::Segment* MeasuredPool::segment_of(std::uint64_t address) {
+  auto at = segments_.upper_bound(address);
+  if (at == segments_.begin()) return nullptr;
+  --at;
+  return address - at->first < at->second.size ? &at->second : nullptr;
+}
+
+void MeasuredPool::add_segment(std::uint64_t address, Bytes size, bool small, bool expandable) {
+  if (expandable && address > 0) {
+    // A range that was mapped behind another of the same segment makes it longer.
+    if (Segment* const before = segment_of(address - 1); before != nullptr && before->expandable) {
+      before->size += size;
+      before->blocks[address] = {.size = size};
+      release(address);
+      return;
+    }
+  }
+  Segment& segment = segments_[address];
+  segment = {.size = size, .small = small, .expandable = expandable, .blocks = {}};
+  segment.blocks[address] = {.size = size};
+}
+
+void MeasuredPool::remove_segment(std::uint64_t address, Bytes size) {
+  Segment* const segment = segment_of(address);
+  if (segment == nullptr) return;
+  const auto start = std::find_if(segments_.begin(), segments_.end(), [&](const auto& entry) { return &entry.second == segment; });
+  if (!segment->expandable || (start->first == address && segment->size == size)) {
+    segments_.erase(start);
+    return;
+  }
+  // Part of an expandable segment: what is before and what is behind stay as segments of their own.
+  Segment behind{.size = start->first + segment->size - (address + size), .small = segment->small, .expandable = true, .blocks = {}};
+  Segment ahead{.size = address - start->first, .small = segment->small, .expandable = true, .blocks = {}};
+  for (const auto& [at, block] : segment->blocks) {
+    const std::uint64_t end = at + block.size;
+    if (at < address) ahead.blocks[at] = {.size = std::min(end, address) - at, .allocation = block.allocation, .pending = block.pending};
+    if (end > address + size) {
+      const std::uint64_t from = std::max(at, address + size);
+      behind.blocks[from] = {.size = end - from, .allocation = block.allocation, .pending = block.pending};
+    }
+  }
+  const std::uint64_t first = start->first;
+  segments_.erase(start);
+  if (ahead.size > 0) segments_[first] = std::move(ahead);
+  if (behind.size > 0) segments_[address + size] = std::move(behind);
+}
+
+Bytes MeasuredPool::take(std::uint64_t address, Bytes requested, std::size_t allocation) {
+  Segment* const segment = segment_of(address);
+  if (segment == nullptr) return 0;
+  auto at = segment->blocks.upper_bound(address);
+  if (at == segment->blocks.begin()) return 0;
+  --at;
+  if (at->second.allocation != kNever || at->second.pending || address - at->first >= at->second.size) return 0;
+  Bytes size = at->second.size;
+  if (at->first != address) {  // a recording that began late may have left a gap before it
+    const Bytes gap = address - at->first;
+    at->second.size = gap;
+    size -= gap;
+    at = segment->blocks.emplace(address, Block{.size = size}).first;
+  }
+  const Bytes block = rounded(requested);
+  if (block > size) return 0;
+  const Bytes rest = size - block;
+  const bool small = block <= kSmallSize;
+  segment->small = segment->expandable ? small : segment->small;
+  const bool split = segment->expandable || small ? rest >= kMinBlock : rest > kSmallSize;
+  if (split && rest > 0) {
+    segment->blocks[address + block] = {.size = rest};
+    at->second.size = block;
+  }
+  at->second.allocation = allocation;
+  return at->second.size;
+}
+
+MeasuredPool::Block* MeasuredPool::find(std::uint64_t address) {
+  Segment* const segment = segment_of(address);
+  if (segment == nullptr) return nullptr;
+  const auto at = segment->blocks.find(address);
+  return at == segment->blocks.end() ? nullptr : &at->second;
+}
+
+void MeasuredPool::release(std::uint64_t address) {
+  Segment* const segment = segment_of(address);
+  if (segment == nullptr) return;
+  auto at = segment->blocks.find(address);
+  if (at == segment->blocks.end()) return;
+  at->second.allocation = kNever;
+  at->second.pending = false;
+  const auto free = [](const Block& block) { return block.allocation == kNever && !block.pending; };
+  if (const auto next = std::next(at); next != segment->blocks.end() && free(next->second)) {
+    at->second.size += next->second.size;
+    segment->blocks.erase(next);
+  }
+  if (at != segment->blocks.begin()) {
+    const auto previous = std::prev(at);
+    if (free(previous->second)) {
+      previous->second.size += at->second.size;
+      segment->blocks.erase(at);
+    }
+  }
+}
+
+// ---- the walk ----------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+class Walk {
+ public:
+  Walk(const Snapshot& snapshot, std::size_t device, MeasuredPool& pool)
+      : snapshot_(snapshot), trace_(snapshot.traces[device]), device_(static_cast<int>(device)), pool_(pool) {}
+
+  MeasuredRun run(std::size_t last) {
+    what_was_there_before();
+    run_.before = now_;
+    if (!trace_.empty()) last = std::min(last, trace_.size() - 1);
+    Bytes highest = 0;
+    for (std::size_t i = 0; i < trace_.size() && i <= last; ++i) {
+      one(i, trace_[i]);
+      run_.points.push_back(now_);
+      if (now_.allocated > highest) {
+        highest = now_.allocated;
+        run_.peak = i;
+      }
+    }
+    return std::move(run_);
+  }
+
+ private:
+  /// The recording may have begun late: what it frees without having made it, and what is there at the end without having been made.
+  void what_was_there_before() {
+    std::unordered_map<std::uint64_t, std::size_t> alive;  // made in the recording
+    std::map<std::uint64_t, Bytes> segments;               // likewise
+    std::vector<Allocation> before;
+    std::vector<std::pair<std::uint64_t, Bytes>> segments_before;
+    for (std::size_t i = 0; i < trace_.size(); ++i) {
+      const TraceEvent& e = trace_[i];
+      if (e.action == Action::alloc) alive[e.address] = i;
+      if (e.action == Action::free_requested && alive.erase(e.address) == 0)
+        before.push_back({e.address, e.size, rounded(e.size), kNever, kNever, e.stack});
+      if (e.action == Action::segment_alloc || e.action == Action::segment_map) segments[e.address] = e.size;
+      if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.erase(e.address) == 0)
+        segments_before.emplace_back(e.address, e.size);
+    }
+    for (const SnapshotSegment& segment : snapshot_.segments) {
+      if (segment.device != device_) continue;
+      const auto made = segments.upper_bound(segment.address + segment.size - 1);
+      const bool in_recording = made != segments.begin() && std::prev(made)->first >= segment.address;
+      if (!in_recording && segment.size > 0) segments_before.emplace_back(segment.address, segment.size);
+      for (const SnapshotBlock& block : segment.blocks) {
+        if (block.state != SnapshotBlock::State::active_allocated || alive.count(block.address) != 0) continue;
+        before.push_back({block.address, block.requested != 0 ? block.requested : block.size, block.size, kNever, kNever, block.stack});
+      }
+    }
+    for (const auto& [address, size] : segments_before) {
+      pool_.add_segment(address, size, size == kSmallBuffer, false);
+      now_.reserved += size;
+    }
+    std::sort(before.begin(), before.end(), [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
+    for (Allocation& allocation : before) {
+      const Bytes taken = pool_.take(allocation.address, allocation.requested, run_.allocations.size());
+      if (taken == 0) continue;
+      allocation.block = taken;
+      now_.allocated += taken;
+      now_.active += taken;
+      run_.allocations.push_back(allocation);
+    }
+  }
+
+  void one(std::size_t i, const TraceEvent& e) {
+    switch (e.action) {
+      case Action::segment_alloc:
+      case Action::segment_map:
+        pool_.add_segment(e.address, e.size, e.size == kSmallBuffer && e.action == Action::segment_alloc, e.action == Action::segment_map);
+        now_.reserved += e.size;
+        giving_back_ = false;
+        break;
+      case Action::segment_free:
+      case Action::segment_unmap:
+        pool_.remove_segment(e.address, e.size);
+        now_.reserved -= std::min(now_.reserved, e.size);
+        giving_back_ = true;
+        gave_back_at_ = i;
+        break;
+      case Action::alloc: {
+        const Bytes taken = pool_.take(e.address, e.size, run_.allocations.size());
+        if (taken == 0) ++run_.strange;
+        run_.allocations.push_back({e.address, e.size, taken, i, kNever, e.stack});
+        now_.allocated += taken;
+        now_.active += taken;
+        break;
+      }
+      case Action::free_requested:
+        if (MeasuredPool::Block* const block = pool_.find(e.address); block != nullptr && block->allocation != kNever) {
+          run_.allocations[block->allocation].freed = i;
+          now_.allocated -= std::min(now_.allocated, block->size);
+          block->pending = true;
+        } else {
+          ++run_.strange;
+        }
+        break;
+      case Action::free_completed:
+        if (const MeasuredPool::Block* const block = pool_.find(e.address); block != nullptr && block->pending) {
+          now_.active -= std::min(now_.active, block->size);
+          pool_.release(e.address);
+        } else {
+          ++run_.strange;
+        }
+        break;
+      case Action::out_of_memory:
+        fail(i, e);
+        break;
+      case Action::snapshot:
+      case Action::other:
+        break;
+    }
+    if (giving_back_ && i != gave_back_at_) giving_back_ = false;
+    // Segments given back right before the device is asked again, or refuses: PyTorch's own retry. empty_cache() has no such sequel.
+    const bool next_asks =
+        i + 1 < trace_.size() && (trace_[i + 1].action == Action::segment_alloc || trace_[i + 1].action == Action::segment_map ||
+                                  trace_[i + 1].action == Action::out_of_memory);
+    if (giving_back_ && next_asks) run_.retries.push_back(i);
+  }
+
+  void fail(std::size_t i, const TraceEvent& e) {
+    Failure failure;
+    failure.event = i;
+    failure.asked = e.size;
+    failure.device_free = e.address;
+    failure.counters = now_;
+    const Bytes block = rounded(e.size);
+    failure.segment = segment_for(block);
+    failure.small_pool = block <= kSmallSize;
+    for (const auto& [address, segment] : pool_.segments()) {
+      for (const auto& [at, piece] : segment.blocks) {
+        if (piece.allocation != kNever || piece.pending) continue;
+        if (segment.small != failure.small_pool) {
+          failure.other_pool += piece.size;
+        } else {
+          failure.pieces.push_back(piece.size);
+          failure.pieces_total += piece.size;
+        }
+      }
+    }
+    std::sort(failure.pieces.rbegin(), failure.pieces.rend());
+    failure.bound_by = now_.active + block > now_.reserved + failure.device_free ? "allocated" : "reserved";
+    run_.failures.push_back(std::move(failure));
+  }
+
+  const Snapshot& snapshot_;
+  const std::vector<TraceEvent>& trace_;
+  int device_;
+  MeasuredPool& pool_;
+  MeasuredRun run_;
+  MeasuredPoint now_;
+  bool giving_back_ = false;
+  std::size_t gave_back_at_ = 0;
+};
+
+}  // namespace
+
+MeasuredRun follow(const Snapshot& snapshot, std::size_t device, std::size_t last, MeasuredPool* pool) {
+  MeasuredPool own;
+  if (device >= snapshot.traces.size()) return {};
+  return Walk(snapshot, device, pool != nullptr ? *pool : own).run(last);
+}
+
+}  // namespace whatfits::snapshot

@@ -1,0 +1,129 @@
+#include "measure/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+
+#include "analysis/replay.h"
+#include "cpu/cpu_kernels.h"
+#include "measure/checkpoint.h"
+#include "measure/executor.h"
+#include "measure/files.h"
+#include "measure/host.h"
+#include "measure/host_source.h"
+
+namespace whatfits::native {
+
+namespace {
+
+/// What the repeated step has to compute and to move, from its operators' shapes.
+void count_work(const Program& program, RunResult& result) {
+  const auto shape = [&](TensorId id) -> const Shape& { return program.layouts[program.tensors[id].layout].shape; };
+  for (std::size_t i = program.first_end; i < program.events.size(); ++i) {
+    if (program.events[i].kind != EventKind::op) continue;
+    const OpInfo& op = program.ops[program.events[i].index];
+    const TensorId* const ids = program.operands.data() + op.first;
+    if (op.kind == OpKind::mm || op.kind == OpKind::addmm || op.kind == OpKind::bmm) {
+      const Shape& left = shape(ids[op.kind == OpKind::addmm ? 1 : 0]);
+      result.flops += 2.0 * static_cast<double>(shape(ids[op.inputs]).elements()) * static_cast<double>(left[-1].size);
+      continue;
+    }
+    for (std::size_t k = 0; k < std::size_t{op.inputs} + op.outputs; ++k) {
+      result.step_bytes += static_cast<double>(shape(ids[k]).elements()) * static_cast<double>(size_of(program.tensors[ids[k]].dtype));
+    }
+  }
+}
+
+bool same(const StepCounters& a, const StepCounters& b) {
+  return a.before == b.before && a.after_forward == b.after_forward && a.after_backward == b.after_backward &&
+         a.after_optimizer_step == b.after_optimizer_step && a.after_zero_grad == b.after_zero_grad && a.peak == b.peak;
+}
+
+bool same(const Trace& a, const Trace& b) {
+  return a.after_warmup == b.after_warmup && a.after_model == b.after_model && a.after_optimizer == b.after_optimizer && a.peak == b.peak &&
+         a.retries == b.retries && a.oom.has_value() == b.oom.has_value() && a.steps.size() == b.steps.size() &&
+         std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), [](const auto& x, const auto& y) { return same(x, y); });
+}
+
+std::string mib(Bytes bytes) { return std::to_string((bytes + MiB - 1) / MiB) + " MiB"; }
+
+std::unique_ptr<Batches> make_batches(const Config& config, const MeasureOptions& options) {
+  if (options.data.empty()) return std::make_unique<RandomBatches>(config.model.vocab_size, options.seed);
+  return std::make_unique<FileBatches>(options.data, config.model.vocab_size, config.seq_len, options.seed);
+}
+
+double default_lr(Optimizer optimizer) { return optimizer == Optimizer::sgd || optimizer == Optimizer::sgd_momentum ? 1e-2 : 3e-4; }
+
+}  // namespace
+
+std::int64_t unexplained(const RunResult& result) {
+  return static_cast<std::int64_t>(result.peak_rss) - static_cast<std::int64_t>(result.baseline_rss + result.measured.peak.reserved);
+}
+
+RunResult run_measured(const Config& config, const MeasureOptions& options, const std::function<void(const StepResult&)>& on_step) {
+  if (options.on != "cpu") throw Impossible("--on: this build has no CUDA: must be cpu");
+  RunResult result;
+  result.config = config;
+  result.device = processor_name();
+  const std::int64_t steps = config.steps;
+  const Program program = record(config);
+  result.program_hash = program_hash(program);
+  count_work(program, result);
+
+  // Everything that can go wrong, before memory is taken.
+  const int replayed = static_cast<int>(std::min<std::int64_t>(steps, kMaxSteps));
+  result.predicted = replay(program, config, {.steps = replayed});
+  result.trace_hash = trace_hash(program, config, replayed);
+  const Bytes needed = result.predicted.peak.reserved + 2 * kProcess;
+  const std::optional<Bytes> available = memory_available();
+  if (available && needed > *available && !options.allow_shared)
+    throw Impossible("batch: " + std::to_string(config.batch) + " sequences of " + std::to_string(config.seq_len) + " tokens take " +
+                     mib(needed) + " of memory and " + mib(*available) +
+                     " are available: make the batch or the model smaller, or --allow-shared");
+  const std::unique_ptr<Batches> batches = make_batches(config, options);
+  std::unique_ptr<Checkpoint> checkpoint;
+  if (!options.load.empty()) checkpoint = std::make_unique<Checkpoint>(options.load);
+  for (const auto& [what, path] : {std::pair{"--save", options.save}, std::pair{"--fixture", options.fixture}}) {
+    if (!path.empty()) check_writable(what, path);
+  }
+
+  CpuKernels kernels;
+  result.kernels = kernels.describe();
+  ExecutorOptions executor_options{.hyper = options.hyper, .seed = options.seed, .poison = options.poison};
+  if (executor_options.hyper.lr == 0) executor_options.hyper.lr = default_lr(config.optimizer);
+  if (checkpoint) {
+    executor_options.steps_before = checkpoint->optimizer_steps();
+    executor_options.micro_batches_before = checkpoint->micro_batches();
+  }
+  result.baseline_rss = resident();
+  HostSource source(config.device, true);
+  Executor executor(program, config, source, kernels, *batches, executor_options);
+  if (checkpoint) {
+    executor.restore = [&](const std::string& name, const View& view) { return checkpoint->restore("optimizer." + name, view, kernels); };
+  }
+  executor.on_point = [&](const Point& point) {
+    if (point.step <= 2) result.points.push_back(point);
+  };
+  bool going = executor.setup();
+  if (going && checkpoint) checkpoint->restore_parameters(executor, kernels);
+  const double tokens = static_cast<double>(config.batch * config.seq_len * config.grad_accumulation);
+  for (std::int64_t i = 0; going && i < steps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    going = executor.step();
+    if (!going) break;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.steps.push_back({executor.optimizer_steps(), executor.loss(), seconds, tokens / seconds});
+    if (on_step) on_step(result.steps.back());
+  }
+  result.measured = executor.trace();
+  // A run of more steps than are replayed is compared as far as the replay goes.
+  Trace compared = result.measured;
+  if (compared.steps.size() > result.predicted.steps.size()) compared.steps.resize(result.predicted.steps.size());
+  result.equal = same(compared, result.predicted);
+  if (!options.save.empty() && going) write_checkpoint(options.save, executor, kernels);
+  result.peak_rss = peak_resident();
+  return result;
+}
+
+}  // namespace whatfits::native
