@@ -150,15 +150,15 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("lora": 8)") == Lines{"lora: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("lora": {"rank": 8})") == Lines{"lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
   CHECK(lines_with(R"("lora": {"rank": 0, "targets": [], "base": "nf4"})") ==
-        Lines{"lora.base: \"nf4\" is not supported yet: only null is supported so far",
-              "lora.rank: \"0\" is not allowed: must be a whole number from 1 to 4096",
-              "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+        Lines{"lora.rank: \"0\" is not allowed: must be a whole number from 1 to 4096",
+              "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]",
+              "lora.base: \"nf4\" is not supported yet: only null is supported so far"});
   CHECK(lines_with(R"("trainable": "last:0")") ==
         Lines{"trainable: \"last:0\" is not allowed: must be all, all-but-embeddings or last:N, with N from 1 to the model's 12 blocks"});
   CHECK(lines_with(R"("trainable": "last:2", "dropout": 0.1, "script": {"data": "once"})") ==
-        Lines{"dropout: is replayed with Hugging Face's models only, not with gpt2-from-scratch",
-              "script: is replayed with Hugging Face's models only, not with gpt2-from-scratch (all but warmup_matmul)",
-              "trainable: is replayed with Hugging Face's models only, not with gpt2-from-scratch"});
+        Lines{"script: is replayed with Hugging Face's models only, not with gpt2-from-scratch (all but warmup_matmul)",
+              "trainable: is replayed with Hugging Face's models only, not with gpt2-from-scratch",
+              "dropout: is replayed with Hugging Face's models only, not with gpt2-from-scratch"});
   CHECK(lines_with(R"("dropout": -1)") == Lines{"dropout: \"-1\" is not allowed: must be a probability below 1"});
   CHECK(lines_with(R"("parallel": {"strategy": "ddp"})") ==
         Lines{"parallel: \"{\"strategy\":\"ddp\"}\" is not supported yet: only null is supported so far"});
@@ -172,9 +172,9 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("allocator": {"max_split_size_mib": 128, "roundup_power2_divisions": -1})") ==
         Lines{"allocator.roundup_power2_divisions: \"-1\" is not allowed: must be a whole number from 0 to 64"});
   CHECK(lines_with(R"("allocator": {"max_split_size_mib": 20, "roundup_power2_divisions": 3, "garbage_collection_threshold": 1})") ==
-        Lines{"allocator.garbage_collection_threshold: \"1\" is not allowed: must be a number from 0 to below 1",
-              "allocator.max_split_size_mib: \"20\" is not allowed: must be null or more than 20",
-              "allocator.roundup_power2_divisions: \"3\" is not allowed: must be 0 or a power of two, at most 64"});
+        Lines{"allocator.max_split_size_mib: \"20\" is not allowed: must be null or more than 20",
+              "allocator.roundup_power2_divisions: \"3\" is not allowed: must be 0 or a power of two, at most 64",
+              "allocator.garbage_collection_threshold: \"1\" is not allowed: must be a number from 0 to below 1"});
 }
 
 TEST_CASE("attention that PyTorch refuses", "[request]") {

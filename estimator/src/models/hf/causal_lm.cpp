@@ -97,10 +97,26 @@ Tensor CausalLM::causal_mask(const Tensor& inputs_embeds, const Tensor& attentio
   return make_causal_mask(torch, request, B, T, attention_mask, position_ids);
 }
 
-Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) const {
+void CausalLM::release_unreached() {
+  for (Tensor& x : unreached_) x.reset();
+  unreached_.clear();
+}
+
+Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) {
   switch (config.checkpointing) {
-    case Checkpointing::full:
-      return torch::checkpoint(x, std::move(forward));
+    case Checkpointing::full: {
+      const bool frozen = config.trainable.what != Trainable::What::all;
+      if (!frozen) return torch::checkpoint(x, std::move(forward));
+      Tensor out = torch::checkpoint(x, [this, forward = std::move(forward)](const Tensor& input) {
+        if (torch.thread == torch::Thread::backward) release_unreached();
+        return forward(input);
+      });
+      if (x && out && !out.requires_grad()) {
+        unreached_.push_back(x);
+        torch.note("inputs of checkpointed blocks that no gradient reaches are kept until backward runs the first block again: Python's garbage collector decides, and may keep a few longer");
+      }
+      return out;
+    }
     case Checkpointing::full_reentrant:
       return torch::checkpoint_reentrant(x, std::move(forward));
     case Checkpointing::none:

@@ -101,7 +101,7 @@ class CausalLM {
   /// create_causal_mask, or with `window` create_sliding_window_causal_mask. Undefined where the kernel needs no mask.
   Tensor causal_mask(const Tensor& inputs_embeds, const Tensor& attention_mask, const Tensor& position_ids, std::int64_t window) const;
   /// A GradientCheckpointingLayer called with `x`; what else it is given goes with `forward`.
-  Tensor layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) const;
+  Tensor layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward);
   DynamicCache* cache_of(CausalLMOutput& out) const { return use_cache() ? &out.cache : nullptr; }
   /// What the embedding module returns. With adapters under checkpoints enable_input_require_grads() makes it a leaf that wants a
   /// gradient, so that blocks are part of a graph.
@@ -119,6 +119,12 @@ class CausalLM {
   const Dim B, T, C, NH, V, P;
   const Dim KV, D, inner;
   Builder build;
+
+ private:
+  void release_unreached();
+  /// Inputs of checkpointed blocks that no gradient reaches: nothing in the graph holds their frames, but Python's cycles do, until its
+  /// garbage collector comes by. Recorded runs have them all at the loss, and nearly none once a block has run again.
+  std::vector<Tensor> unreached_;
 };
 
 /// The model of `config.model.model_type`, which must be one of model_types().
