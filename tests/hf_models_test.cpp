@@ -74,7 +74,8 @@ TEST_CASE("an unknown model type is refused by name, or read as Llama's on reque
   const ParsedRequest again = parse_request(request_json(assumed.config));
   CHECK(again.config == assumed.config);
   const Program program = record(assumed.config);
-  CHECK(std::any_of(program.notes.begin(), program.notes.end(), [](const std::string& note) { return note.find("my-llama") != std::string::npos; }));
+  CHECK(std::any_of(program.notes.begin(), program.notes.end(),
+                    [](const std::string& note) { return note.find("my-llama") != std::string::npos; }));
   CHECK(lines_of(R"({"assume": "llama", "model": {"model_type": "x"}})").size() == 5);
   CHECK(lines_of(R"({"assume": "gpt", "model": "gpt2"})").size() == 1);
 }
@@ -88,11 +89,11 @@ TEST_CASE("hostile config.json files are refused in words", "[hf]") {
   CHECK(llama(R"("head_dim": 7)") ==
         std::vector<std::string>{"model.head_dim: rotary embeddings need an even number of dimensions, not 7"});
   for (const char* keys :
-       {R"("hidden_size": -1)", R"("hidden_size": 1e300)", R"("hidden_size": "4096")", R"("num_hidden_layers": 0)", R"("num_hidden_layers": [])",
-        R"("vocab_size": 99999999999999999999)", R"("hidden_act": "quick_gelu")", R"("hidden_act": {})", R"("attention_dropout": 1)",
-        R"("attention_dropout": "0")", R"("tie_word_embeddings": 1)", R"("rope_parameters": [])", R"("rope_scaling": {"rope_type": "longrope"})",
-        R"("rope_parameters": {"partial_rotary_factor": -1})", R"("quantization_config": {"bits": 4})", R"("intermediate_size": 0)",
-        R"("head_dim": 0)", R"("num_attention_heads": 1.5)"}) {
+       {R"("hidden_size": -1)", R"("hidden_size": 1e300)", R"("hidden_size": "4096")", R"("num_hidden_layers": 0)",
+        R"("num_hidden_layers": [])", R"("vocab_size": 99999999999999999999)", R"("hidden_act": "quick_gelu")", R"("hidden_act": {})",
+        R"("attention_dropout": 1)", R"("attention_dropout": "0")", R"("tie_word_embeddings": 1)", R"("rope_parameters": [])",
+        R"("rope_scaling": {"rope_type": "longrope"})", R"("rope_parameters": {"partial_rotary_factor": -1})",
+        R"("quantization_config": {"bits": 4})", R"("intermediate_size": 0)", R"("head_dim": 0)", R"("num_attention_heads": 1.5)"}) {
     INFO(keys);
     CHECK(llama(keys).size() == 1);
   }

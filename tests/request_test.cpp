@@ -141,14 +141,16 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
         Lines{"precision: fp16 is replayed with Hugging Face's models only, not with gpt2-from-scratch"});
   CHECK(lines_with(R"("precision": "amp-bf6")") ==
         Lines{"precision: \"amp-bf6\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean amp-bf16?"});
-  CHECK(lines_with(R"("precision": 16)") == Lines{"precision: \"16\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16"});
+  CHECK(lines_with(R"("precision": 16)") ==
+        Lines{"precision: \"16\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16"});
   CHECK(lines_with(R"("optimizer": "muon")") ==
         Lines{"optimizer: \"muon\" is not supported yet: only adamw, adamw-fused, adamw-for-loop, sgd, sgd-momentum, adam, adam-amsgrad, "
               "sgd-momentum-fused, adagrad, rmsprop, adafactor, adafactor-foreach, adafactor-transformers and none are supported so far"});
   CHECK(lines_with(R"("loss": "chunked")") == Lines{"loss: \"chunked\" is not supported yet: only default is supported so far"});
   CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be default"});
   CHECK(lines_with(R"("lora": 8)") == Lines{"lora: \"8\" is not allowed: must be an object"});
-  CHECK(lines_with(R"("lora": {"rank": 8})") == Lines{"lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+  CHECK(lines_with(R"("lora": {"rank": 8})") ==
+        Lines{"lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
   CHECK(lines_with(R"("lora": {"rank": 0, "targets": [], "base": "nf4"})") ==
         Lines{"lora.rank: \"0\" is not allowed: must be a whole number from 1 to 4096",
               "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]",
@@ -243,7 +245,8 @@ TEST_CASE("unknown keys are named with the nearest", "[request]") {
 }
 
 TEST_CASE("models", "[request]") {
-  const std::string presets = "gpt2-from-scratch, gpt2, llama-2-7b or qwen2.5-0.5b, or another of the " + std::to_string(model_presets().size());
+  const std::string presets =
+      "gpt2-from-scratch, gpt2, llama-2-7b or qwen2.5-0.5b, or another of the " + std::to_string(model_presets().size());
   const std::string must = "must be a preset (" + presets + ") or an object";
   CHECK(lines_of("{}") == Lines{"model: is missing; it " + must});
   CHECK(lines_of(R"({"model": 5})") == Lines{"model: \"5\" is not allowed: " + must});

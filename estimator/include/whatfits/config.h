@@ -64,14 +64,14 @@ struct ModelConfig {
   bool attention_bias = false;
   bool mlp_bias = false;
   bool use_cache = true;
-  bool rope_scaled = false;          ///< a rope_type that keeps more than the default one
-  bool parallel_residual = false;    ///< attention and MLP read one input (GPT-NeoX, Falcon)
-  bool pre_norm = true;              ///< OPT's do_layer_norm_before
-  bool alibi = false;                ///< Falcon
-  bool new_architecture = false;     ///< Falcon's new_decoder_architecture
-  bool softcap_attention = false;    ///< Gemma 2's attn_logit_softcapping
-  bool softcap_logits = false;       ///< Gemma 2's final_logit_softcapping
-  std::string assumed_from;          ///< the unknown model_type that is read as this one on request
+  bool rope_scaled = false;        ///< a rope_type that keeps more than the default one
+  bool parallel_residual = false;  ///< attention and MLP read one input (GPT-NeoX, Falcon)
+  bool pre_norm = true;            ///< OPT's do_layer_norm_before
+  bool alibi = false;              ///< Falcon
+  bool new_architecture = false;   ///< Falcon's new_decoder_architecture
+  bool softcap_attention = false;  ///< Gemma 2's attn_logit_softcapping
+  bool softcap_logits = false;     ///< Gemma 2's final_logit_softcapping
+  std::string assumed_from;        ///< the unknown model_type that is read as this one on request
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -108,12 +108,12 @@ struct Script {
   enum class Outputs : std::uint8_t { keep, loss_only, loss_detached };
   enum class AttentionMask : std::uint8_t { none, ones, padded };
   enum class Loss : std::uint8_t { model, outside, v4 };
-  Outputs outputs = Outputs::keep;                      ///< what of the model's result the loop keeps
-  AttentionMask attention_mask = AttentionMask::none;   ///< what is passed as attention_mask
-  std::optional<bool> use_cache;                        ///< model.config.use_cache; empty: the config's own
-  bool zero_grad_at_begin = false;                      ///< zero_grad before forward, not after the step
-  Loss loss = Loss::model;                              ///< who computes it
-  bool data_once = false;                               ///< one batch made before the first step
+  Outputs outputs = Outputs::keep;                     ///< what of the model's result the loop keeps
+  AttentionMask attention_mask = AttentionMask::none;  ///< what is passed as attention_mask
+  std::optional<bool> use_cache;                       ///< model.config.use_cache; empty: the config's own
+  bool zero_grad_at_begin = false;                     ///< zero_grad before forward, not after the step
+  Loss loss = Loss::model;                             ///< who computes it
+  bool data_once = false;                              ///< one batch made before the first step
 
   friend bool operator==(const Script&, const Script&) = default;
 };

@@ -266,6 +266,8 @@ struct Program {
   /// Values of the letters, to write formulas with.
   std::array<std::int64_t, 6> letter_values{};
   std::uint64_t parameters = 0;  ///< elements, tied ones once
+  /// What the script says of a run that fails: the high-water marks since it began, not only of the failing step.
+  bool peak_of_whole_run = false;
 };
 
 /// First 16 hex digits of the SHA-256 of the program's canonical text.

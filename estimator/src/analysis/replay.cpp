@@ -76,8 +76,10 @@ void Replay::fail(StorageId storage) {
       if (block.size > oom.largest_piece) oom.largest_piece = block.size;
     }
   }
-  // The highest up to now, those of earlier steps included: the allocator's own peaks are the failing step's.
-  oom.peak = {std::max(allocator_.peak_allocated(), trace_.peak.allocated), std::max(allocator_.peak_reserved(), trace_.peak.reserved)};
+  oom.peak = {allocator_.peak_allocated(), allocator_.peak_reserved()};  // reset when the step began
+  if (program_.peak_of_whole_run) {
+    oom.peak = {std::max(oom.peak.allocated, trace_.peak.allocated), std::max(oom.peak.reserved, trace_.peak.reserved)};
+  }
   oom.message = "CUDA out of memory. Tried to allocate " + format_size(oom.segment) + ". GPU 0 has a total capacity of " +
                 format_size(static_cast<Bytes>(device_.total_mib) * MiB) + " of which " + format_size(oom.free) +
                 " is free. Of the allocated memory " + format_size(oom.counters.allocated) + " is allocated by PyTorch, and " +

@@ -179,9 +179,7 @@ class ToJson {
     out_["layer_types"] = std::move(types);
   }
   void only(const char*, const json&) {}
-  void rope(const double& share) {
-    out_["partial_rotary_factor"] = share;
-  }
+  void rope(const double& share) { out_["partial_rotary_factor"] = share; }
   void clash(const char*, std::string) {}
 
  private:
@@ -280,7 +278,8 @@ void fields(Form& form, Model& m, Share& rotary_share) {
       form.only("router_jitter_noise", 0.0);
     }
     if (type == "gemma" || type == "gemma2") form.only("use_bidirectional_attention", false);
-    if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo") form.boolean({"attention_bias"}, m.attention_bias);
+    if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo")
+      form.boolean({"attention_bias"}, m.attention_bias);
     if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
   }
   form.boolean({"tie_word_embeddings"}, m.tie_word_embeddings);
@@ -424,28 +423,29 @@ ModelConfig defaults_of(std::string_view type) {
 
 /// Fields that follow from others, and what must hold between them.
 void derive(FromJson& form, ModelConfig& m, double rotary_share) {
-  const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt" ||
-                       m.model_type == "bloom";
+  const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt" || m.model_type == "bloom";
   if (m.n_kv_head == 0) m.n_kv_head = m.model_type == "gpt_bigcode" ? 1 : m.n_head;
   if (m.n_inner == 0) m.n_inner = 4 * m.n_embd;
   if (m.model_type == "opt" && m.word_embed_dim == 0) m.word_embed_dim = m.n_embd;
   if (m.head_dim == 0) {
     if (m.n_embd % m.n_head != 0) {
-      form.clash("model_type", "the number of heads (" + std::to_string(m.n_head) + ") must divide the width (" + std::to_string(m.n_embd) +
-                                   ")");
+      form.clash("model_type",
+                 "the number of heads (" + std::to_string(m.n_head) + ") must divide the width (" + std::to_string(m.n_embd) + ")");
       return;
     }
     m.head_dim = m.n_embd / m.n_head;
   }
   if (m.n_expert_used > m.n_expert) {
-    form.clash("num_experts_per_tok", std::to_string(m.n_expert_used) + " must be at most num_local_experts (" + std::to_string(m.n_expert) + ")");
+    form.clash("num_experts_per_tok",
+               std::to_string(m.n_expert_used) + " must be at most num_local_experts (" + std::to_string(m.n_expert) + ")");
   }
   if (m.n_head % m.n_kv_head != 0) {
     form.clash("num_key_value_heads", std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");
   }
   if (!learned) {
     m.rotary_dim = static_cast<std::int64_t>(static_cast<double>(m.head_dim) * rotary_share);
-    if (m.rotary_dim % 2 != 0) form.clash("head_dim", "rotary embeddings need an even number of dimensions, not " + std::to_string(m.rotary_dim));
+    if (m.rotary_dim % 2 != 0)
+      form.clash("head_dim", "rotary embeddings need an even number of dimensions, not " + std::to_string(m.rotary_dim));
   }
 }
 

@@ -137,8 +137,7 @@ void read_model(Reader& request, ModelConfig& out, std::vector<Problem>& problem
     }
   }
   request.not_allowed("model", *value,
-                      "must be " + a_preset + " or an object" +
-                          (id == nullptr ? std::string() : did_you_mean(*id, model_ids())));
+                      "must be " + a_preset + " or an object" + (id == nullptr ? std::string() : did_you_mean(*id, model_ids())));
 }
 
 }  // namespace whatfits::config

@@ -49,7 +49,8 @@ void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {
   }
   constexpr std::string_view kLast = "last:";
   std::int64_t blocks = 0;
-  bool number = text != nullptr && text->size() > kLast.size() && text->size() < kLast.size() + 6 && text->compare(0, kLast.size(), kLast) == 0;
+  bool number =
+      text != nullptr && text->size() > kLast.size() && text->size() < kLast.size() + 6 && text->compare(0, kLast.size(), kLast) == 0;
   for (std::size_t i = kLast.size(); number && i < text->size(); ++i) {
     number = (*text)[i] >= '0' && (*text)[i] <= '9';
     blocks = 10 * blocks + ((*text)[i] - '0');
@@ -59,8 +60,9 @@ void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {
     out.blocks = blocks;
     return;
   }
-  request.not_allowed("trainable", *value,
-                      "must be all, all-but-embeddings or last:N, with N from 1 to the model's " + std::to_string(model.n_layer) + " blocks");
+  request.not_allowed(
+      "trainable", *value,
+      "must be all, all-but-embeddings or last:N, with N from 1 to the model's " + std::to_string(model.n_layer) + " blocks");
 }
 
 template <typename Read>
@@ -190,9 +192,10 @@ void check_attention(Reader& request, const Config& config) {
   const AttentionBackend forced = config.attention == Attention::sdpa_math        ? AttentionBackend::math
                                   : config.attention == Attention::sdpa_efficient ? AttentionBackend::efficient
                                                                                   : AttentionBackend::flash;
-  const torch::AttentionCase facts{.element_bytes = config.precision == Precision::fp32 ? Bytes{4} : Bytes{2},
-                                   .bfloat = config.precision == Precision::bf16 || config.precision == Precision::amp_bf16,
-                                   .head_size = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head};
+  const torch::AttentionCase facts{
+      .element_bytes = config.precision == Precision::fp32 ? Bytes{4} : Bytes{2},
+      .bfloat = config.precision == Precision::bf16 || config.precision == Precision::amp_bf16,
+      .head_size = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head};
   const json word(std::string(to_string(config.attention)));
   const std::string why = forced == AttentionBackend::flash       ? no_flash(facts, config.device)
                           : forced == AttentionBackend::efficient ? no_efficient(facts, config.device)

@@ -39,7 +39,7 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
 Tensor select(const Tensor& x, int dim, std::int64_t index);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype);  ///< of at least this type
-Tensor pad_right(const Tensor& x, std::int64_t count);  ///< of the last dimension, outside graphs
+Tensor pad_right(const Tensor& x, std::int64_t count);                         ///< of the last dimension, outside graphs
 
 // elementwise.cpp
 Tensor add(const Tensor& a, const Tensor& b);  ///< broadcasts, promotes 16-bit to float32
@@ -56,10 +56,10 @@ Tensor relu(const Tensor& x);
 Tensor silu(const Tensor& x);
 Tensor pow(const Tensor& x, double exponent);
 Tensor rsqrt(const Tensor& x);
-Tensor dropout(const Tensor& x, double probability);  ///< in training; the same tensor where the probability is 0
-Tensor compare(const Tensor& a, const Tensor& b);     ///< <=, >, ==, &: bool, broadcasts
+Tensor dropout(const Tensor& x, double probability);                      ///< in training; the same tensor where the probability is 0
+Tensor compare(const Tensor& a, const Tensor& b);                         ///< <=, >, ==, &: bool, broadcasts
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);  ///< outside graphs
-Tensor eq(const Tensor& x, double value);          ///< bool
+Tensor eq(const Tensor& x, double value);                                 ///< bool
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 Tensor gelu(const Tensor& x);
 Tensor to(const Tensor& x, DType dtype);  ///< the same tensor when it has that type

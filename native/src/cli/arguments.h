@@ -35,7 +35,7 @@ struct Arguments {
   std::optional<std::string> svg;                          ///< timeline
   std::optional<std::string> batches, seq_lens, devices;   ///< sweep; measure has --batches too
   MeasureFlags measure;
-  std::optional<std::string> help;                         ///< text to print instead of running anything
+  std::optional<std::string> help;  ///< text to print instead of running anything
 };
 
 /// Throws Failure with one line if the words make no command.

@@ -191,7 +191,8 @@ class Bloom final : public CausalLM {
     return torch::add(residual, out);
   }
 
-  Tensor attention(const Block& b, const Tensor& x, const Tensor& residual, const Shared& shared, const Tensor& alibi, Tensor& probs) const {
+  Tensor attention(const Block& b, const Tensor& x, const Tensor& residual, const Shared& shared, const Tensor& alibi,
+                   Tensor& probs) const {
     Tensor fused = b.query_key_value(x);
     fused.named("query, key and value");
     const Tensor split = torch::view(fused, {B, T, NH, Dim{3}, D});

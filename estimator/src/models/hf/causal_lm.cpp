@@ -113,7 +113,9 @@ Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> for
       });
       if (x && out && !out.requires_grad()) {
         unreached_.push_back(x);
-        torch.note("inputs of checkpointed blocks that no gradient reaches are kept until backward runs the first block again: Python's garbage collector decides, and may keep a few longer");
+        torch.note(
+            "inputs of checkpointed blocks that no gradient reaches are kept until backward runs the first block again: Python's garbage "
+            "collector decides, and may keep a few longer");
       }
       return out;
     }
@@ -290,7 +292,8 @@ Tensor eager_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   return out;
 }
 
-Tensor sdpa_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call) {
+Tensor sdpa_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                      const AttentionCall& call) {
   Tensor key = k;
   Tensor value = v;
   if (mask) {

@@ -66,7 +66,7 @@ void apply_rotary_pos_emb(Tensor& q, Tensor& k, const Tensor& cos, const Tensor&
 
 /// What a call of an attention function says beside the tensors.
 struct AttentionCall {
-  std::int64_t groups = 1;   ///< query heads to a key head
+  std::int64_t groups = 1;  ///< query heads to a key head
   double dropout = 0;
   double scaling = 1;
   double softcap = 0;          ///< of eager attention's scores; 0 for none
@@ -76,7 +76,8 @@ struct AttentionCall {
 /// eager_attention_forward of the Llama family: [B, heads, T, D] -> [B, T, heads, D], contiguous. `weights` lives on with the caller.
 Tensor eager_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call, Tensor& weights);
 /// sdpa_attention_forward
-Tensor sdpa_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call);
+Tensor sdpa_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                      const AttentionCall& call);
 Tensor repeat_kv(const Tensor& x, std::int64_t groups);
 
 /// A decoder with its language modelling head, ready to be trained.
@@ -93,9 +94,7 @@ class CausalLM {
   CausalLM(torch::Torch& torch_, const Config& config_);
 
   /// Checkpointing switches the cache off (merge_with_config_defaults).
-  bool use_cache() const {
-    return config.checkpointing == Checkpointing::none && config.script.use_cache.value_or(config.model.use_cache);
-  }
+  bool use_cache() const { return config.checkpointing == Checkpointing::none && config.script.use_cache.value_or(config.model.use_cache); }
   /// torch.arange(T) + past, [1, T]
   Tensor positions() const;
   /// create_causal_mask, or with `window` create_sliding_window_causal_mask. Undefined where the kernel needs no mask.

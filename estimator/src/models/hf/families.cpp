@@ -18,10 +18,10 @@ constexpr std::string_view kOpt = "k_proj v_proj q_proj out_proj fc1 fc2 project
 constexpr std::string_view kPhi = "q_proj k_proj v_proj dense fc1 fc2";
 
 constexpr Family kFamilies[] = {
-    {"gpt2", make_gpt2, kGpt2},    {"llama", make_llama, kLlama},       {"mistral", make_llama, kLlama}, {"qwen2", make_llama, kLlama},
-    {"qwen3", make_llama, kLlama}, {"gpt_neox", make_gpt_neox, kNeoX}, {"opt", make_opt, kOpt},         {"gemma", make_gemma, kLlama},
-    {"gemma2", make_gemma, kLlama}, {"olmo", make_olmo, kLlama},        {"phi", make_phi, kPhi},
-    {"mixtral", make_mixtral, kAttention},
+    {"gpt2", make_gpt2, kGpt2},    {"llama", make_llama, kLlama}, {"mistral", make_llama, kLlama},
+    {"qwen2", make_llama, kLlama}, {"qwen3", make_llama, kLlama}, {"gpt_neox", make_gpt_neox, kNeoX},
+    {"opt", make_opt, kOpt},       {"gemma", make_gemma, kLlama}, {"gemma2", make_gemma, kLlama},
+    {"olmo", make_olmo, kLlama},   {"phi", make_phi, kPhi},       {"mixtral", make_mixtral, kAttention},
     {"bloom", make_bloom, kNeoX},
 };
 

@@ -6,9 +6,9 @@
 namespace whatfits::hf {
 
 struct MaskRequest {
-  bool eager = false;      ///< a float mask is added to the scores; otherwise SDPA takes a boolean one, or none
-  bool padded = false;     ///< the attention_mask has zeros
-  bool has_cache = true;   ///< past_key_values is there: no search for packed sequences
+  bool eager = false;       ///< a float mask is added to the scores; otherwise SDPA takes a boolean one, or none
+  bool padded = false;      ///< the attention_mask has zeros
+  bool has_cache = true;    ///< past_key_values is there: no search for packed sequences
   std::int64_t window = 0;  ///< of sliding attention; 0 for none
   DType dtype = DType::float32;
 };

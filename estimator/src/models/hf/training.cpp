@@ -121,6 +121,7 @@ Program record_steps(const Config& config, int steps) {
   const auto runs = static_cast<std::size_t>(config.grad_accumulation * steps);
   Recorder recorder(runs * static_cast<std::size_t>(2 * config.model.n_layer + 1));
   recorder.label("");
+  recorder.program.peak_of_whole_run = true;
   recorder.program.letter_values = {config.batch,        config.seq_len,          config.model.n_embd,
                                     config.model.n_head, config.model.vocab_size, config.model.n_positions};
   Program program;

@@ -284,8 +284,7 @@ SdpaBackend choose(const Tensor& q, const Tensor& k, const Tensor& mask, const S
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                    const SdpaCall& call) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const SdpaCall& call) {
   if (!query || !key || !value) return {};
   const Tensor v = autocast_to_lower(value);
   const Tensor k = autocast_to_lower(key);

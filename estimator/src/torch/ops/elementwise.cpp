@@ -1,7 +1,7 @@
 // One output for each input element.
-#include "torch/iterator.h"
 #include "torch/autocast.h"
 #include "torch/autograd.h"
+#include "torch/iterator.h"
 #include "torch/ops.h"
 
 namespace whatfits::torch {
@@ -249,9 +249,7 @@ Tensor dropout(const Tensor& x, double probability) {
   return attach(std::move(out), node);
 }
 
-Tensor compare(const Tensor& a, const Tensor& b) {
-  return a && b ? binary(OpKind::compare, a, b, DType::boolean) : Tensor();
-}
+Tensor compare(const Tensor& a, const Tensor& b) { return a && b ? binary(OpKind::compare, a, b, DType::boolean) : Tensor(); }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   if (!condition || !a || !b) return {};

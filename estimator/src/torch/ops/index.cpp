@@ -93,8 +93,9 @@ Tensor cat(std::initializer_list<const Tensor*> parts, int dim, DType dtype) {
   if (node) node->dim = dim;
   Tensor out = torch.empty(OpKind::cat, shape, dtype);
   operands.push_back(out.id());
-  torch.recorder.op({.kind = OpKind::cat, .inputs = static_cast<std::uint16_t>(parts.size()), .outputs = 1, .scalar = static_cast<double>(dim)},
-                    operands);
+  torch.recorder.op(
+      {.kind = OpKind::cat, .inputs = static_cast<std::uint16_t>(parts.size()), .outputs = 1, .scalar = static_cast<double>(dim)},
+      operands);
   return attach(std::move(out), node);
 }
 

@@ -28,9 +28,7 @@ bool blas_takes(const Tensor& x) {
 }
 
 /// mm_mat2_backward: the gradient of a [n, m] operand that lies transposed in memory is made in the operand's own layout.
-Tensor mat2_backward(const Tensor& grad, const Tensor& a, bool column_major) {
-  return column_major ? t(mm(t(grad), a)) : mm(t(a), grad);
-}
+Tensor mat2_backward(const Tensor& grad, const Tensor& a, bool column_major) { return column_major ? t(mm(t(grad), a)) : mm(t(a), grad); }
 
 bool is_column_major(const Tensor& x) { return x.stride(0) == 1 && x.stride(1) == x.size(0).size; }
 

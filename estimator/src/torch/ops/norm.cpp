@@ -33,7 +33,8 @@ struct LayerNormBackward final : Node {
     if (wants(1)) dw = torch.empty(OpKind::layer_norm_backward, w.shape(), w.dtype());
     if (wants(2)) db = torch.empty(OpKind::layer_norm_backward, b.shape(), b.dtype());
     if (dw && db) {
-      torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()}, {dx.id(), dw.id(), db.id()});
+      torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()},
+                        {dx.id(), dw.id(), db.id()});
     } else {
       torch.recorder.op({.kind = OpKind::layer_norm_backward}, {grads[0].id(), x.id(), w.id(), m.id(), r.id()}, {dx.id()});
     }
