@@ -29,17 +29,6 @@ void only_null(Reader& reader, std::string_view key, const char* must, Known kno
   }
 }
 
-// The same for 0.
-void only_zero(Reader& reader, std::string_view key, double highest, const char* must) {
-  const json* value = reader.find(key);
-  if (value == nullptr || (value->is_number() && *value == 0)) return;
-  if (value->is_number() && *value > 0 && *value <= highest) {
-    reader.unsupported(key, *value, only_supported({"0"}));
-  } else {
-    reader.not_allowed(key, *value, must);
-  }
-}
-
 void only_word(Reader& reader, const FixedWord& fixed) {
   std::size_t index = 0;
   reader.word(fixed.key, {{fixed.value}, fixed.later}, index);
