@@ -47,7 +47,8 @@ export const FIELDS: readonly Field[] = [
     ),
   },
   {
-    name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', fallback: 'eager', box: 'main',
+    // What a request without it means depends on the model, so links always say it.
+    name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', box: 'main',
     choices: words(
       { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math' },
       { 'flash-attention-2': 'FlashAttention-2' },
