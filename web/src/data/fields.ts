@@ -93,7 +93,7 @@ export const FIELDS: readonly Field[] = [
     name: 'allocator.expandable-segments', path: ['allocator', 'expandable_segments'], kind: 'switch', label: 'Expandable segments',
     hint: 'PYTORCH_CUDA_ALLOC_CONF', fallback: false, box: 'more',
   },
-  { name: 'script.warmup-matmul', path: ['script', 'warmup_matmul'], kind: 'whole', label: 'Warm-up matmul', hint: 'N × N before the model, 0 for none', fallback: 8, box: 'more' },
+  { name: 'script.warmup-matmul', path: ['script', 'warmup_matmul'], kind: 'whole', label: 'Warm-up matmul', hint: 'N × N before the model, 0 for none', box: 'more' },
   { name: 'steps', path: ['steps'], kind: 'whole', label: 'Steps replayed', fallback: 3, box: 'more' },
   { name: 'device.name', path: ['device', 'name'], kind: 'text', label: 'Name', box: 'card' },
   { name: 'device.total-mib', path: ['device', 'total_mib'], kind: 'whole', label: 'Total MiB', hint: 'as CUDA reports it', box: 'card' },
