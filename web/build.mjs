@@ -14,7 +14,7 @@ const flag = process.argv.indexOf('--wasm');
 const wasmFile = resolve(here, flag > 0 ? process.argv[flag + 1] : (process.env.WHATFITS_WASM ?? '../build/wasm/whatfits.wasm'));
 const dist = resolve(here, 'dist');
 /** Bytes of the one-file element, gzip -9. Over the first it warns, over the second the build fails. */
-const WISH = 120_000;
+const WISH = 150_000;
 const LIMIT = 200_000;
 
 let wasm;

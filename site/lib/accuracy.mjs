@@ -84,6 +84,7 @@ export function requestOf(point, models, devices) {
   if (point.method !== 'full') return { why: `${point.method}: adapters and frozen models are not replayed yet` };
   if ((point.parallel?.gpus ?? 1) !== 1) return { why: 'several cards: not replayed yet' };
   if (!/HF|PyTorch|transformers|Liger/i.test(point.framework?.name ?? '')) return { why: `other code than Transformers' (${(point.framework?.name ?? 'not stated').replace(/ \(.*/, '').split(' ')[0]})` };
+  if (/flash_attention_2/.test(point.attention ?? '')) return { why: 'FlashAttention-2: not replayed yet' };
   const model = models.find((m) => m.id === point.model?.name);
   if (!model) return { why: 'the model is not a preset' };
   const precision = precisionOf(point.precision);

@@ -102,11 +102,13 @@ ${other.rows.length > 0 ? table({
     head: ['run', 'counter', 'measured, MiB', 'replay, MiB', 'error'],
     numeric: [2, 3, 4],
     rows: other.rows.map(({ point, report }) => {
+      const link = `<a href="${escape(point.source.url ?? '#')}">${escape(point.id)}</a>`;
+      if (point.measured.length === 0) return [link, 'whether the run ends', escape(point.verdict), escape(report.verdict), ''];
       const reading = point.measured.find((m) => /allocated/.test(m.counter)) ?? point.measured[0];
       const predicted = /reserved/.test(reading.counter) ? report.peak.reserved : /nvidia/.test(reading.counter) ? report.peak.device : report.peak.allocated;
-      return [`<a href="${escape(point.source.url ?? '#')}">${escape(point.id)}</a>`, escape(reading.counter), mib(reading.bytes), mib(predicted), percent(predicted / reading.bytes - 1, 1)];
+      return [link, escape(reading.counter), mib(reading.bytes), mib(predicted), percent(predicted / reading.bytes - 1, 1)];
     }),
-  }) : '<p><strong>None yet.</strong> The model code replayed so far is the GPT&#8209;2 written from scratch; these runs used other code.</p>'}
+  }) : '<p><strong>None yet.</strong> Each of these runs used code, kernels or a method that is not replayed; the table says which.</p>'}
 ${table({
     caption: 'Why the others are not predicted.',
     head: ['reason', 'rows'],
@@ -117,7 +119,7 @@ ${table({
 <section>
 <h2>What is not covered</h2>
 <ul>
-<li><b>One family of code.</b> What is not in the list above has no measured row; the calculator says so beside its answer.</li>
+<li><b>Other families of models.</b> Those of Hugging Face are replayed, but no figure that a real card gave for them is here yet.</li>
 <li><b>One real card.</b> The replay knows the multiprocessors of other cards and their capacities, but figures measured on them are not here yet.</li>
 <li><b>Other tenants.</b> What else holds memory on your card is an input, not a prediction. The default is what one A40 had free.</li>
 <li><b>The driver's addresses.</b> Which address a segment gets decides ties in the pool. A rule seen in traces is used. It can be off by a segment.</li>

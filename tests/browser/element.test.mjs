@@ -154,6 +154,31 @@ const paste = async (page, text) => {
 };
 const config = { model_type: 'gpt2-from-scratch', n_layer: 24, n_embd: 1024, n_head: 16, vocab_size: 50257, n_positions: 1024 };
 
+test("imports: a config.json of Hugging Face's, with keys that change nothing; its dimensions are controls", async (env) => {
+  const page = await fresh(env);
+  await page.goto(calculator(env));
+  await verdict(page);
+  await paste(page, JSON.stringify({
+    architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: 576, intermediate_size: 1536, num_hidden_layers: 30, num_attention_heads: 9,
+    num_key_value_heads: 3, vocab_size: 49152, max_position_embeddings: 2048, rms_norm_eps: 1e-5, tie_word_embeddings: true, torch_dtype: 'bfloat16',
+  }));
+  const said = await page.getByTestId('import-said').innerText();
+  ok(/Taken.*Read: .*hidden_size.*num_key_value_heads/s.test(said), said);
+  const mine = await verdict(page, 0, 60000);
+  ok(mine.largest > 0, JSON.stringify(mine));
+  await openBoxes(page);
+  equal(await page.getByTestId('field-model.hidden-size').inputValue(), '576', 'the width');
+  equal(await page.getByTestId('field-model.n-embd').count(), 0, "another family's width");
+  await set(page, 'model.num-hidden-layers', 6);
+  const less = await verdict(page, 0, 60000);
+  ok(less.largest > mine.largest, `${less.largest} with 6 layers, ${mine.largest} with 30`);
+  const other = await fresh(env);
+  await other.goto(calculator(env, await fragment(page)));
+  equal(await verdict(other, 0, 60000), less, 'the same elsewhere');
+  equal([...page.complaints, ...other.complaints], [], 'complaints');
+  await Promise.all([page.done(), other.done()]);
+});
+
 test('imports: hostile configs are refused in words and change nothing', async (env) => {
   const page = await fresh(env);
   await page.goto(calculator(env));

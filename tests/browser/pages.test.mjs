@@ -28,10 +28,10 @@ const widest = (page) => page.evaluate(() => {
 
 const pages = ['index', 'general', 'calculator', 'accuracy', 'method', 'embedding'];
 
-test('the element has at most 200 KB gzip, the aim is 120', async () => {
+test('the element has at most 200 KB gzip, the aim is 150', async () => {
   const size = gzipSync(await readFile(`${dist}what-fits.js`), { level: 9 }).length;
   ok(size <= 200 * 1024, `${size} bytes`);
-  return `${(size / 1024).toFixed(1)} KB gzip${size > 120 * 1024 ? ', OVER THE AIM' : ''}`;
+  return `${(size / 1024).toFixed(1)} KB gzip${size > 150 * 1024 ? ', OVER THE AIM' : ''}`;
 });
 
 test('the standalone page: at most 6 requests and 250 KB, none to a third party', async (env) => {

@@ -46,13 +46,18 @@ export function* questions(presets) {
     if (n % 40 === 0) yield put(`${id} advise`, QUESTION.advise, request);
     ++n;
   }
-  for (const model of presets.models) {
+  // Every option with the first preset of each type; the others, whose code is the same, with one each.
+  const types = new Set();
+  for (const [m, model] of presets.models.entries()) {
+    const first = !types.has(model.config.model_type);
+    types.add(model.config.model_type);
     for (const [i, option] of options.entries()) {
+      if (!first && i !== m % options.length) continue;
       const request = { model: model.id, device: 'a100-80gb', ...option };
       yield put(`${model.id} option ${i} estimate`, QUESTION.estimate, request);
-      yield put(`${model.id} option ${i} ledger`, QUESTION.ledger, request);
+      if (first) yield put(`${model.id} option ${i} ledger`, QUESTION.ledger, request);
     }
-    yield put(`${model.id} as an object`, QUESTION.estimate, { model: model.config, device: 'h100' });
+    yield put(`${model.id} as an object`, QUESTION.request, { model: model.config, device: 'h100' });
   }
   for (const device of presets.devices) yield put(`${device.id} estimate`, QUESTION.estimate, { model: 'gpt2-from-scratch', device: device.id });
   yield put('fit of lengths', QUESTION.fitSeqLen, { model: 'gpt2-from-scratch', batch: 24 });

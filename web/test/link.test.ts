@@ -95,3 +95,10 @@ test('sections written out by the core leave no trace where they are as usual', 
   const other = readLink(writeLink({ request: { model: 'm', script: { ...script, data: 'once' } } }))!;
   assert.deepEqual(other.state.request.script, { warmup_matmul: 0, data: 'once' });
 });
+
+test('a model of many keys comes back whole', () => {
+  const model = { model_type: 'llama', hidden_size: 576, num_hidden_layers: 6, hidden_act: 'silu', tie_word_embeddings: true, attention_dropout: 0.1 };
+  const read = readLink(writeLink({ request: { model, batch: 3 } }))!;
+  assert.deepEqual(read.state.request.model, model);
+  assert.deepEqual(read.notes, []);
+});

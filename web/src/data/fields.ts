@@ -47,7 +47,8 @@ export const FIELDS: readonly Field[] = [
     ),
   },
   {
-    name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', fallback: 'eager', box: 'main',
+    // What a request without it means depends on the model, so links always say it.
+    name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', box: 'main',
     choices: words(
       { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math' },
       { 'flash-attention-2': 'FlashAttention-2' },
@@ -92,7 +93,7 @@ export const FIELDS: readonly Field[] = [
     name: 'allocator.expandable-segments', path: ['allocator', 'expandable_segments'], kind: 'switch', label: 'Expandable segments',
     hint: 'PYTORCH_CUDA_ALLOC_CONF', fallback: false, box: 'more',
   },
-  { name: 'script.warmup-matmul', path: ['script', 'warmup_matmul'], kind: 'whole', label: 'Warm-up matmul', hint: 'N × N before the model, 0 for none', fallback: 8, box: 'more' },
+  { name: 'script.warmup-matmul', path: ['script', 'warmup_matmul'], kind: 'whole', label: 'Warm-up matmul', hint: 'N × N before the model, 0 for none', box: 'more' },
   { name: 'steps', path: ['steps'], kind: 'whole', label: 'Steps replayed', fallback: 3, box: 'more' },
   { name: 'device.name', path: ['device', 'name'], kind: 'text', label: 'Name', box: 'card' },
   { name: 'device.total-mib', path: ['device', 'total_mib'], kind: 'whole', label: 'Total MiB', hint: 'as CUDA reports it', box: 'card' },

@@ -61,10 +61,12 @@ function entries(field: Field, request: Request): [string, string][] {
   if (value === undefined || (field.fallback !== undefined && equal(value, field.fallback))) return [];
   if (isObject(value)) {
     // Parts that have fields of their own say themselves; what else is not as usual travels as JSON.
-    if (field.kind !== 'json') return [];
+    if (field.kind !== 'json' && field.name !== 'model') return [];
     const named = new Set(FIELDS.filter((other) => other.path.length > 1 && other.path[0] === field.path[0]).map((other) => other.path[1]));
     const unusual = Object.entries(value).filter(([key, inner]) => inner !== null && !equal(inner, USUAL[field.name]?.[key]));
-    return unusual.every(([key]) => named.has(key)) ? [] : [[field.name, JSON.stringify(Object.fromEntries(unusual))]];
+    // The model's dimensions follow it in a link, and are laid over what stands here.
+    const own = field.name === 'model' ? unusual.filter(([key]) => !named.has(key)) : unusual;
+    return unusual.every(([key]) => named.has(key)) ? [] : [[field.name, JSON.stringify(Object.fromEntries(own))]];
   }
   if (value === null) return field.path.length > 1 ? [] : [[field.name, 'null']];
   return [[field.name, typeof value === 'string' ? value : JSON.stringify(value)]];
