@@ -359,7 +359,8 @@ TEST_CASE("help is there wherever it is looked for", "[cli]") {
   CHECK(bare.status == 0);
   CHECK(has(bare.out, "whatfits fit --model gpt2-from-scratch --seq-len 1024 --device a40"));
   CHECK(has(whatfits("--help").out, "Exit status"));
-  for (const char* command : {"fit", "estimate", "ledger", "timeline", "sweep", "advise", "explain", "devices", "models", "version"}) {
+  for (const char* command :
+       {"fit", "estimate", "ledger", "timeline", "sweep", "advise", "explain", "measure", "devices", "models", "version"}) {
     INFO(command);
     const Result help = whatfits(std::string(command) + " --help");
     CHECK(help.status == 0);
@@ -386,4 +387,15 @@ TEST_CASE("the words that the help offers are accepted", "[cli]") {
       CHECK((accepted("gpt2-from-scratch") || accepted("pythia-70m")));
     }
   }
+}
+
+TEST_CASE("measure refuses what it cannot do, naming the flag", "[cli]") {
+  const std::string run = "measure --model gpt2-from-scratch --on cpu ";
+  CHECK(whatfits("measure --model gpt2-from-scratch --on tpu").err == "whatfits: --on: \"tpu\" is not allowed: must be cpu or cuda\n");
+  CHECK(whatfits(run + "--lr 2").err == "whatfits: --lr: \"2\" is not allowed: must be a number above 0, at most 1\n");
+  CHECK(whatfits(run + "--batches 1,2").err == "whatfits: --batches: a sweep needs a folder for its rows: --out FOLDER\n");
+  CHECK(whatfits(run + "--resume").err == "whatfits: --resume: belongs to a sweep: --batches LIST\n");
+  CHECK(whatfits(run + "--batches 1 --out x --save y").err == "whatfits: --save: belongs to a single run, not to a sweep\n");
+  CHECK(whatfits(run + "--engine formula").status == 2);
+  CHECK(whatfits(run + "--data /no/such/file").err == "whatfits: --data: \"/no/such/file\": cannot be opened\n");
 }

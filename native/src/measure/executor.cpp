@@ -26,7 +26,11 @@ Executor::Executor(const Program& program, const Config& config, NativeSource& s
       options_(options),
       walk_(program, config.device, config.allocator, source, *this),
       micro_batches_(options.micro_batches_before),
-      optimizer_steps_(options.steps_before) {}
+      optimizer_steps_(options.steps_before) {
+  for (StorageId id = 0; id < program.storages.size(); ++id) {
+    if (program.storages[id].category == Category::workspaces) workspaces_.push_back(id);
+  }
+}
 
 View Executor::view(TensorId tensor) const {
   const TensorInfo& info = program_.tensors[tensor];
@@ -40,6 +44,16 @@ View Executor::view(TensorId tensor) const {
   for (int i = 0; i < v.rank; ++i) v.sizes[static_cast<std::size_t>(i)] = layout.shape[i].size;
   v.bytes = program_.storages[info.storage].bytes - offset;
   return v;
+}
+
+/// Each thread of PyTorch's has a cuBLAS handle and that a workspace; the backward thread's was asked for in a backward phase.
+View Executor::workspace() const {
+  const bool backward = walk_.phase() == Phase::backward;
+  for (const StorageId id : workspaces_) {
+    const StorageInfo& storage = program_.storages[id];
+    if ((storage.phase == Phase::backward) == backward && walk_.alive(id)) return view(storage.tensor);
+  }
+  return {};
 }
 
 bool Executor::step() {
@@ -102,6 +116,7 @@ void Executor::op(const OpInfo& op) {
     // A momentum that came out of a checkpoint is not this step's gradient.
     if (options_.steps_before > 0) call.flags &= static_cast<std::uint8_t>(~op_flags::fresh_momentum);
   }
+  if (op.kind == OpKind::mm || op.kind == OpKind::addmm || op.kind == OpKind::bmm) call.workspace = workspace();
   kernels_.run(call);
   if (op.kind == OpKind::unscale_) found_inf_ = call.outputs[1];
   if (op.kind == OpKind::nll_loss) {

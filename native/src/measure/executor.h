@@ -83,6 +83,7 @@ class Executor final : public Machine {
   void make_ids(const View& out);
   bool restored(const OpInfo& op, TensorId output);
   bool updates_parameters(OpKind kind) const;
+  View workspace() const;
   double scalar_of(const View& view) const;
 
   const Program& program_;
@@ -91,6 +92,7 @@ class Executor final : public Machine {
   Batches& batches_;
   const ExecutorOptions options_;
   Replay walk_;
+  std::vector<StorageId> workspaces_;
   std::vector<View> operands_;  ///< of the operator at work
   double loss_ = 0;
   double loss_sum_ = 0;

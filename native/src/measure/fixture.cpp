@@ -78,6 +78,40 @@ Json points_json(const std::vector<Point>& points) {
   return list;
 }
 
+template <class T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json card_json(const CardResult& card) {
+  Json calibration = Json::array();
+  for (const auto& c : card.calibration) calibration.push_back({{"requested", c.requested}, {"moved", c.moved}});
+  Json stages = Json::array();
+  for (const Stage& s : card.stages) {
+    stages.push_back(
+        {{"stage", s.name}, {"mem_get_info_used", known(s.runtime_used)}, {"nvml_used", known(s.nvml_used)}, {"segments", s.reserved}});
+  }
+  return {{"compute_capability", card.compute_capability},
+          {"multiprocessors", card.multiprocessors},
+          {"total", card.total},
+          {"driver", known(card.driver)},
+          {"driver_cuda", card.driver_cuda},
+          {"runtime_cuda", card.runtime_cuda},
+          {"other_processes", known(card.processes)},
+          {"granule", card.granule},
+          {"calibration", std::move(calibration)},
+          {"stages", std::move(stages)},
+          {"reconciliation",
+           {{"context", card.context},
+            {"cublas", card.cublas},
+            {"kernels", card.kernels},
+            {"scratch", card.scratch},
+            {"segments", card.segments},
+            {"residual", card.residual}}},
+          {"runs", card.runs},
+          {"runs_identical", card.runs_identical}};
+}
+
 Json unless_zero(double value) { return value == 0 ? Json(nullptr) : Json(value); }
 
 }  // namespace
@@ -101,12 +135,17 @@ Json fixture_json(const RunResult& result, const MeasureOptions& options) {
             {"compiler", compiler},
             {"argv", options.argv},
             {"recorded_at", utc_now()},
-            {"suspect", Json::array()}}},
-          {"device", {{"on", "cpu"}, {"name", result.device}, {"processors", processors()}}},
+            {"suspect", result.suspect}}},
+          {"device", {{"on", result.card ? "cuda" : "cpu"}, {"name", result.device}, {"processors", processors()}}},
           {"software",
            {{"os", system_name()},
             {"kernels", result.kernels},
-            {"env", {{"OMP_NUM_THREADS", variable("OMP_NUM_THREADS")}, {"OMP_WAIT_POLICY", variable("OMP_WAIT_POLICY")}}}}},
+            {"env",
+             {{"OMP_NUM_THREADS", variable("OMP_NUM_THREADS")},
+              {"OMP_WAIT_POLICY", variable("OMP_WAIT_POLICY")},
+              {"CUDA_VISIBLE_DEVICES", variable("CUDA_VISIBLE_DEVICES")},
+              {"CUDA_MODULE_LOADING", variable("CUDA_MODULE_LOADING")},
+              {"CUBLAS_WORKSPACE_CONFIG", variable("CUBLAS_WORKSPACE_CONFIG")}}}}},
           {"request", request_json(result.config)},
           {"program_hash", result.program_hash},
           {"trace_hash", result.trace_hash},
@@ -120,6 +159,7 @@ Json fixture_json(const RunResult& result, const MeasureOptions& options) {
             {"segments_touched", result.measured.peak.reserved},
             {"unexplained", unexplained(result)},
             {"constant", kProcess}}},
+          {"card", result.card ? card_json(*result.card) : Json(nullptr)},
           {"training",
            {{"seed", options.seed},
             {"data", options.data.empty() ? "random" : "file"},

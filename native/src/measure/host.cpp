@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -49,6 +50,11 @@ std::string processor_name() {
 }
 
 int processors() { return static_cast<int>(std::thread::hardware_concurrency()); }
+
+double load_average() {
+  double minute = 0;
+  return getloadavg(&minute, 1) == 1 ? minute : 0;
+}
 
 std::string system_name() {
   utsname names{};

@@ -17,6 +17,8 @@ std::optional<Bytes> memory_available();
 /// "AMD EPYC": the processor, without its machine.
 std::string processor_name();
 int processors();
+/// Of the last minute, whoever caused it; 0 where it cannot be read.
+double load_average();
 /// "Linux 6.1": the system, without its machine.
 std::string system_name();
 /// "2026-11-30T10:00:00Z"

@@ -52,6 +52,7 @@ struct OpCall {
   std::span<const View> scratch{};
   const Hyperparameters* hyper = nullptr;  ///< optimizers
   std::int64_t step = 0;                   ///< optimizers: of the bias correction, from 1
+  View workspace{};                        ///< products: the matrix library's own, where the program has one
 };
 
 /// A device's arithmetic. Work goes in the order of the calls, as on one stream; read() waits for it.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <new>
 
 #include "analysis/replay.h"
 #include "cpu/cpu_kernels.h"
+#include "cuda/card_run.h"
 #include "measure/checkpoint.h"
 #include "measure/executor.h"
 #include "measure/files.h"
@@ -61,54 +63,40 @@ std::int64_t unexplained(const RunResult& result) {
   return static_cast<std::int64_t>(result.peak_rss) - static_cast<std::int64_t>(result.baseline_rss + result.measured.peak.reserved);
 }
 
-RunResult run_measured(const Config& config, const MeasureOptions& options, const std::function<void(const StepResult&)>& on_step) {
-  if (options.on != "cpu") throw Impossible("--on: this build has no CUDA: must be cpu");
-  RunResult result;
-  result.config = config;
-  result.device = processor_name();
-  const std::int64_t steps = config.steps;
-  const Program program = record(config);
-  result.program_hash = program_hash(program);
-  count_work(program, result);
-
-  // Everything that can go wrong, before memory is taken.
-  const int replayed = static_cast<int>(std::min<std::int64_t>(steps, kMaxSteps));
-  result.predicted = replay(program, config, {.steps = replayed});
-  result.trace_hash = trace_hash(program, config, replayed);
-  const Bytes needed = result.predicted.peak.reserved + 2 * kProcess;
-  const std::optional<Bytes> available = memory_available();
-  if (available && needed > *available && !options.allow_shared)
-    throw Impossible("batch: " + std::to_string(config.batch) + " sequences of " + std::to_string(config.seq_len) + " tokens take " +
-                     mib(needed) + " of memory and " + mib(*available) +
-                     " are available: make the batch or the model smaller, or --allow-shared");
-  const std::unique_ptr<Batches> batches = make_batches(config, options);
-  std::unique_ptr<Checkpoint> checkpoint;
-  if (!options.load.empty()) checkpoint = std::make_unique<Checkpoint>(options.load);
+Training::Training(const Config& config, const MeasureOptions& options)
+    : config_(config), options_(options), program_(record(config)), batches_(make_batches(config, options)) {
+  predicted_ = replay(program_, config, {.steps = static_cast<int>(std::min<std::int64_t>(config.steps, kMaxSteps))});
+  if (!options.load.empty()) checkpoint_ = std::make_unique<Checkpoint>(options.load);
   for (const auto& [what, path] : {std::pair{"--save", options.save}, std::pair{"--fixture", options.fixture}}) {
     if (!path.empty()) check_writable(what, path);
   }
+}
 
-  CpuKernels kernels;
+void Training::run(NativeSource& source, KernelSet& kernels, RunResult& result,
+                   const std::function<void(const StepResult&)>& on_step) const {
+  result.config = config_;
   result.kernels = kernels.describe();
-  ExecutorOptions executor_options{.hyper = options.hyper, .seed = options.seed, .poison = options.poison};
-  if (executor_options.hyper.lr == 0) executor_options.hyper.lr = default_lr(config.optimizer);
-  if (checkpoint) {
-    executor_options.steps_before = checkpoint->optimizer_steps();
-    executor_options.micro_batches_before = checkpoint->micro_batches();
+  result.program_hash = program_hash(program_);
+  result.predicted = predicted_;
+  result.trace_hash = trace_hash(program_, config_, static_cast<int>(std::min<std::int64_t>(config_.steps, kMaxSteps)));
+  count_work(program_, result);
+  ExecutorOptions executor_options{.hyper = options_.hyper, .seed = options_.seed, .poison = options_.poison};
+  if (executor_options.hyper.lr == 0) executor_options.hyper.lr = default_lr(config_.optimizer);
+  if (checkpoint_) {
+    executor_options.steps_before = checkpoint_->optimizer_steps();
+    executor_options.micro_batches_before = checkpoint_->micro_batches();
   }
-  result.baseline_rss = resident();
-  HostSource source(config.device, true);
-  Executor executor(program, config, source, kernels, *batches, executor_options);
-  if (checkpoint) {
-    executor.restore = [&](const std::string& name, const View& view) { return checkpoint->restore("optimizer." + name, view, kernels); };
+  Executor executor(program_, config_, source, kernels, *batches_, executor_options);
+  if (checkpoint_) {
+    executor.restore = [&](const std::string& name, const View& view) { return checkpoint_->restore("optimizer." + name, view, kernels); };
   }
   executor.on_point = [&](const Point& point) {
     if (point.step <= 2) result.points.push_back(point);
   };
   bool going = executor.setup();
-  if (going && checkpoint) checkpoint->restore_parameters(executor, kernels);
-  const double tokens = static_cast<double>(config.batch * config.seq_len * config.grad_accumulation);
-  for (std::int64_t i = 0; going && i < steps; ++i) {
+  if (going && checkpoint_) checkpoint_->restore_parameters(executor, kernels);
+  const double tokens = static_cast<double>(config_.batch * config_.seq_len * config_.grad_accumulation);
+  for (std::int64_t i = 0; going && i < config_.steps; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     going = executor.step();
     if (!going) break;
@@ -119,11 +107,46 @@ RunResult run_measured(const Config& config, const MeasureOptions& options, cons
   result.measured = executor.trace();
   // A run of more steps than are replayed is compared as far as the replay goes.
   Trace compared = result.measured;
-  if (compared.steps.size() > result.predicted.steps.size()) compared.steps.resize(result.predicted.steps.size());
-  result.equal = same(compared, result.predicted);
-  if (!options.save.empty() && going) write_checkpoint(options.save, executor, kernels);
+  if (compared.steps.size() > predicted_.steps.size()) compared.steps.resize(predicted_.steps.size());
+  result.equal = same(compared, predicted_);
+  if (!options_.save.empty() && going) write_checkpoint(options_.save, executor, kernels);
+}
+
+namespace {
+
+RunResult run_on_cpu(const Config& config, const MeasureOptions& options, const std::function<void(const StepResult&)>& on_step) {
+  const Training training(config, options);
+  RunResult result;
+  result.device = processor_name();
+  const Bytes needed = training.predicted().peak.reserved + 2 * kProcess;
+  const std::optional<Bytes> available = memory_available();
+  if (available && needed > *available) {
+    if (!options.allow_shared)
+      throw Impossible("batch: " + std::to_string(config.batch) + " sequences of " + std::to_string(config.seq_len) + " tokens take " +
+                       mib(needed) + " of memory and " + mib(*available) +
+                       " are available: make the batch or the model smaller, or --allow-shared");
+    result.suspect.emplace_back("more memory than was available");
+  }
+  if (const double load = load_average(); load > 0.5 * processors()) {
+    char text[96];
+    std::snprintf(text, sizeof text, "times: other work ran beside it (load average %.1f on %d processors)", load, processors());
+    result.suspect.emplace_back(text);
+  }
+  CpuKernels kernels;
+  result.baseline_rss = resident();
+  HostSource source(config.device, true);
+  training.run(source, kernels, result, on_step);
   result.peak_rss = peak_resident();
   return result;
+}
+
+}  // namespace
+
+RunResult run_measured(const Config& config, const MeasureOptions& options, const std::function<void(const StepResult&)>& on_step) {
+  if (options.on == "cpu") return run_on_cpu(config, options, on_step);
+  const std::unique_ptr<cuda::CudaApi> api = cuda::open_cuda();
+  const std::unique_ptr<cuda::Nvml> nvml = cuda::open_nvml(api->card().pci);
+  return cuda::run_on_card(config, options, *api, nvml.get(), on_step);
 }
 
 }  // namespace whatfits::native
