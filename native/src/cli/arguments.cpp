@@ -151,7 +151,7 @@ class Parser {
   }
 
   void add_measure(CLI::App& sub) {
-    value(sub, "--on", "cuda|cpu", "where to run [cuda where this build has it and there is a card, else cpu]", "Run");
+    value(sub, "--on", "cuda|cpu", "where to run [cpu]", "Run");
     value(sub, "--seed", "N", "of the parameters and of the order of the data [0]", "Run");
     value(sub, "--data", "FILE", "a text, or a GPT-2 token file [random tokens that are their own targets]", "Run");
     value(sub, "--lr", "X", "learning rate [3e-4 with AdamW, 1e-2 with SGD]", "Run");

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #if defined(WHATFITS_ONEDNN)
@@ -11,14 +12,14 @@
 namespace whatfits::native {
 
 namespace baseline {
-void run(const OpCall& call);
+bool run(const OpCall& call);
 }
 #if defined(WHATFITS_ISA_LEVELS)
 namespace v3 {
-void run(const OpCall& call);
+bool run(const OpCall& call);
 }
 namespace v4 {
-void run(const OpCall& call);
+bool run(const OpCall& call);
 }
 #endif
 
@@ -37,6 +38,10 @@ CpuKernels::CpuKernels() : run_(baseline::run), level_("baseline") {
     level_ = "x86-64-v4";
   }
 #endif
+}
+
+void CpuKernels::run(const OpCall& call) {
+  if (!run_(call)) throw std::runtime_error("measure: there is no kernel for " + std::string(name_of(call.kind)) + " yet");
 }
 
 void CpuKernels::read(void* host, const void* device, Bytes bytes) { std::memcpy(host, device, bytes); }

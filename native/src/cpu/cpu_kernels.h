@@ -8,7 +8,8 @@ namespace whatfits::native {
 class CpuKernels final : public KernelSet {
  public:
   CpuKernels();
-  void run(const OpCall& call) override { run_(call); }
+  /// Throws std::runtime_error if there is no kernel for the operator.
+  void run(const OpCall& call) override;
   void read(void* host, const void* device, Bytes bytes) override;
   void write(void* device, const void* host, Bytes bytes) override;
   void poison(void* device, Bytes bytes) override;
@@ -16,7 +17,7 @@ class CpuKernels final : public KernelSet {
   std::string describe() const override;
 
  private:
-  void (*run_)(const OpCall&);
+  bool (*run_)(const OpCall&);
   const char* level_;
 };
 

@@ -5,21 +5,19 @@ namespace whatfits::native::WHATFITS_ISA {
 
 namespace {
 template <class A>
-void run_in(const OpCall& call) {
-  if (run_elementwise<A>(call) || run_rows<A>(call) || run_matmul<A>(call) || run_indexed<A>(call) || run_reductions<A>(call) ||
-      run_optimizer<A>(call))
-    return;
-  run_attention<A>(call);
+bool run_in(const OpCall& call) {
+  return run_elementwise<A>(call) || run_rows<A>(call) || run_matmul<A>(call) || run_indexed<A>(call) || run_reductions<A>(call) ||
+         run_optimizer<A>(call) || run_attention<A>(call);
 }
 }  // namespace
 
-void run(const OpCall& call) {
+bool run(const OpCall& call) {
   for (const auto& views : {call.inputs, call.outputs}) {
     for (const View& v : views) {
       if (v.dtype == DType::float64) return run_in<double>(call);
     }
   }
-  run_in<float>(call);
+  return run_in<float>(call);
 }
 
 }  // namespace whatfits::native::WHATFITS_ISA

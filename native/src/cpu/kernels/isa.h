@@ -37,8 +37,8 @@ class Buffer {
   T* data_;
 };
 
-// One function for each family of operators. A is the type that is computed in.
-void run(const OpCall& call);
+// One function for each family of operators, true if it knows the operator. A is the type that is computed in.
+bool run(const OpCall& call);
 template <class A>
 bool run_elementwise(const OpCall& call);
 template <class A>
