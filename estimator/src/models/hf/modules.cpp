@@ -85,15 +85,13 @@ Tensor Builder::tensor(const std::string& name, const Shape& shape, DType dtype,
   Tensor p = torch_.empty(OpKind::copy, shape, dtype);
   p.named(name, Category::parameters);
   p->leaf_requires_grad = wants_gradient;
+  torch_.recorder.program.parameters += static_cast<std::uint64_t>(shape.elements());  // adapters are the model's too
   torch_.recorder.op({.kind = OpKind::randn}, {}, {p.id()});
   if (wants_gradient) trainable_.push_back(p);
   return p;
 }
 
-Tensor Builder::parameter(const std::string& name, const Shape& shape) {
-  torch_.recorder.program.parameters += static_cast<std::uint64_t>(shape.elements());
-  return tensor(name, shape, dtype_, wants_gradient_);
-}
+Tensor Builder::parameter(const std::string& name, const Shape& shape) { return tensor(name, shape, dtype_, wants_gradient_); }
 
 Tensor Builder::buffer(const std::string& name, const Shape& shape, DType dtype) {
   Tensor b = torch_.empty(OpKind::copy, shape, dtype);
@@ -103,14 +101,12 @@ Tensor Builder::buffer(const std::string& name, const Shape& shape, DType dtype)
 }
 
 Tensor Builder::embedding(const std::string& name, Dim rows, Dim width) {
-  torch_.recorder.program.parameters += static_cast<std::uint64_t>(rows.size * width.size);
   const bool frozen = config_.trainable.what == Trainable::What::all_but_embeddings;
   return tensor(name, {rows, width}, dtype_, wants_gradient_ && !frozen);
 }
 
 Tensor Builder::head(const std::string& name, Dim width, Dim rows, const Tensor& embedding) {
   if (config_.model.tie_word_embeddings) return embedding;
-  torch_.recorder.program.parameters += static_cast<std::uint64_t>(rows.size * width.size);
   return tensor(name, {rows, width}, dtype_, !config_.lora);  // `last:N` trains an untied head as well
 }
 
