@@ -35,7 +35,7 @@ export const render = (F) => html`<article>
 </section>
 <section>
 <h2>When is it allowed to say “fits”?</h2>
-<p>A run that survives three steps may fail in the fourth. So the allocator's whole state is compared at the end of each step: all segments, all blocks, all addresses. When a state recurs the future is known, as every step does the same. GPT&#8209;2 small settles at step ${F.eight.settled.step}. A batch counts as fitting only then. One that has not settled within 64 steps does not count.</p>
+<p>A run that survives three steps may fail in the fourth. So the allocator's whole state is compared at the end of each step: all segments, all blocks, all addresses. When a state recurs the future is known, as every step does the same. GPT&#8209;2 small settles at step ${F.eight.settled.step}. That proves the batch. Some scripts of Hugging Face&rsquo;s shuffle small tensors for longer: after 64 steps such a run counts as fitting if it gave nothing back to the card in the last 32 and a thousand more fit at their pace, and the answer says that it is not proved.</p>
 <p>Fragmentation is not monotone: a batch may fit where a smaller one does not. The search therefore replays the eight batches below its answer too, and stays under the lowest failure it has seen.</p>
 </section>
 <section>

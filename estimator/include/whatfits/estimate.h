@@ -29,15 +29,15 @@ enum class Axis : std::uint8_t { batch, seq_len };
 
 struct Fit {
   Axis axis = Axis::batch;
-  std::int64_t largest = 0;           ///< largest value that fits for ever; 0: not even one does
+  std::int64_t largest = 0;           ///< largest value with which the run goes on (Trace::goes_on); 0: not even one does
   bool capped = false;                ///< `largest` is the most the request's language (or the model) allows; nothing was seen to fail
   std::optional<Report> report;       ///< of `largest`, replayed until it settled
   std::int64_t first_failure_at = 0;  ///< the value right above it
-  std::optional<OutOfMemory> first_failure;  ///< of that value; absent if it only failed to settle within 64 steps
+  std::optional<OutOfMemory> first_failure;  ///< of that value; absent if it only went on taking memory for 64 steps
   std::string bound_by;  ///< "allocated": live tensors alone exceed what is free; "reserved": the pool is in pieces too small
   int replays = 0;
 };
-/// The largest value of `axis` for which the run goes on for ever, everything else as in `config`: each candidate is replayed until
+/// The largest value of `axis` for which the run goes on, everything else as in `config`: each candidate is replayed until
 /// the allocator's state recurs (at most 64 steps). Bisection finds a failure right above a fit; the eight values below are replayed
 /// too, since fragmentation is not monotone.
 Fit fit(const Config& config, Axis axis = Axis::batch);
@@ -45,8 +45,8 @@ Fit fit(const Config& config, Axis axis = Axis::batch);
 struct SweepCell {
   std::int64_t batch = 0;
   std::int64_t seq_len = 0;
-  bool fits = false;    ///< settled within 64 steps without running out of memory
-  bool drifts = false;  ///< did not run out of memory, but did not settle either
+  bool fits = false;    ///< goes on without running out of memory
+  bool drifts = false;  ///< did not run out of memory in 64 steps, but went on taking more of it
   Counters peak;        ///< the highest up to the end or the failure
   int failed_step = 0;  ///< 0 if none did
 };

@@ -24,6 +24,7 @@ struct Counters {
 struct StepCounters {
   std::optional<Counters> before, after_forward, after_backward, after_optimizer_step, after_zero_grad;
   std::optional<Counters> peak;  ///< high-water marks of the whole step
+  std::uint64_t retries = 0;     ///< times that cached segments were given back in it
 };
 
 /// A place in the run.
@@ -64,6 +65,10 @@ struct Trace {
   Moment peak_at;  ///< first event, of the highest step, at which `allocated` reached its peak
   std::uint64_t retries = 0;
   bool fits() const { return !oom; }
+  /// Whether the run can be said to go on: it repeats from some step on, which proves it; or it ran `most` steps, gave nothing back to
+  /// the device in the second half of them, and at the pace at which it took memory there a thousand steps more fit into `free`, which
+  /// is likely and no proof. (Some scripts shuffle small tensors for hundreds of steps before a state recurs.)
+  bool goes_on(int most, Bytes free) const;
 };
 
 /// One line of the account of what is alive at a moment.

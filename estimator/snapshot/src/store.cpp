@@ -126,18 +126,18 @@ bool Store::extend(const Value& container, const Value* values, std::size_t coun
 
 bool Store::set(const Value& dict, const Value* pairs, std::size_t count) {
   if (dict.kind != Value::Kind::object || objects_[dict.bits].type != Type::dict || count % 2 != 0) return false;
-  for (std::size_t i = 0; i < count; i += 2) {
-    take_in(pairs[i + 1]);
-    if (objects_[dict.bits].type != Type::dict) return false;  // it contained itself
-    if (is_text(pairs[i], Word::frames) && pairs[i + 1].kind == Value::Kind::object) {
-      Object& list = objects_[pairs[i + 1].bits];
-      if (list.type == Type::list && all_of(list, Type::frame)) become(list, Type::stack, to_stack(list));
-    }
-    auto& list = items(objects_[dict.bits]);
-    list.push_back(pairs[i]);
-    list.push_back(pairs[i + 1]);
-    held_items_ += 2;
+  for (std::size_t i = 1; i < count; i += 2) {
+    const Value& value = pairs[i];
+    if (value.kind != Value::Kind::object) continue;
+    take_in(value);
+    Object& list = objects_[value.bits];
+    if (is_text(pairs[i - 1], Word::frames) && list.type == Type::list && all_of(list, Type::frame))
+      become(list, Type::stack, to_stack(list));
   }
+  if (objects_[dict.bits].type != Type::dict) return false;  // it contained itself
+  auto& list = items(objects_[dict.bits]);
+  list.insert(list.end(), pairs, pairs + count);
+  held_items_ += count;
   return true;
 }
 
@@ -189,7 +189,8 @@ bool Store::to_frame(Object& object) {
 }
 
 StackId Store::to_stack(Object& object) {
-  std::vector<StackFrame> stack;
+  std::vector<StackFrame>& stack = scratch_;
+  stack.clear();
   std::uint64_t hash = 0;
   for (const Value& value : items(object)) {
     const StackFrame& frame = frames_[objects_[value.bits].index];
@@ -206,7 +207,7 @@ StackId Store::to_stack(Object& object) {
   }
   const auto id = static_cast<StackId>(snapshot_.stacks.size());
   held_stacks_ += stack.size() * sizeof(StackFrame) + 64;
-  snapshot_.stacks.push_back(std::move(stack));
+  snapshot_.stacks.push_back(stack);
   stack_index_.emplace(hash, id);
   return id;
 }

@@ -73,6 +73,7 @@ class Store {
   std::uint64_t events_ = 0;
 
   std::vector<StackFrame> frames_;
+  std::vector<StackFrame> scratch_;  ///< to_stack's
   std::unordered_multimap<std::uint64_t, StackId> stack_index_;
   std::vector<TraceEvent> waiting_events_;  ///< turned, not yet in their trace
   std::vector<SnapshotBlock> blocks_;

@@ -13,8 +13,8 @@ Trace replay_until_settled(const Config& config) {
   return replay(record(config), config, {.steps = kMaxSteps, .until_settled = true});
 }
 
-bool goes_on_for_ever(const Config& config, const Trace& trace) {
-  return trace.fits() && (trace.settled.has_value() || config.engine == Engine::formula);
+bool goes_on(const Config& config, const Trace& trace) {
+  return config.engine == Engine::formula ? trace.fits() : trace.goes_on(kMaxSteps, static_cast<Bytes>(config.device.free_mib) * MiB);
 }
 
 /// Largest value the axis may take at all.
@@ -57,7 +57,7 @@ FitJob::Next FitJob::next() const {
   const auto fits = [this](std::int64_t value) -> std::optional<bool> {
     const auto entry = tried_.find(value);
     if (entry == tried_.end()) return std::nullopt;
-    return goes_on_for_ever(config_, entry->second);
+    return goes_on(config_, entry->second);
   };
   // A fit and, above it, a failure.
   std::int64_t good = 0;
@@ -145,7 +145,7 @@ SweepCell sweep_cell(const Config& config, std::int64_t batch, std::int64_t seq_
   SweepCell cell;
   cell.batch = batch;
   cell.seq_len = seq_len;
-  cell.fits = goes_on_for_ever(c, trace);
+  cell.fits = goes_on(c, trace);
   cell.peak = trace.peak;
   cell.drifts = trace.fits() && !cell.fits;
   if (trace.oom) cell.failed_step = trace.oom->at.step;

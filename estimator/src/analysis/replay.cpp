@@ -162,6 +162,22 @@ bool Replay::settled(int step) {
   return false;
 }
 
+bool Trace::goes_on(int most, Bytes free) const {
+  if (oom) return false;
+  if (settled) return true;
+  if (static_cast<int>(steps.size()) < most) return false;
+  Bytes early = 0;
+  Bytes late = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Bytes& highest = i < steps.size() / 2 ? early : late;
+    const Bytes reserved = steps[i].peak->reserved;
+    if (reserved > highest) highest = reserved;
+    if (i >= steps.size() / 2 && steps[i].retries > 0) return false;
+  }
+  const Bytes growth = late > early ? late - early : 0;  // in `most` / 2 steps
+  return late <= free && growth * 2000 / static_cast<Bytes>(most) <= free - late;
+}
+
 bool Replay::part(std::size_t begin, std::size_t end, const Observer* observer) {
   const bool done = observer || machine_ ? run_events<true>(begin, end, observer) : run_events<false>(begin, end, nullptr);
   if (trace_.oom) count_failure();
@@ -191,8 +207,10 @@ bool Replay::step(const Observer* observer) {
   step_peak_ = allocator_.allocated();
   step_peak_at_ = {step_, phase_, layer_, OpKind::none, event_, 0};
   const bool first = step_ == 1;
+  const std::uint64_t retries = allocator_.retries();
   const bool done = part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size(), observer);
   trace_.retries = allocator_.retries();
+  now_->retries = trace_.retries - retries;
   if (!done) return false;
   if (!first) {
     for (const Program::Carry& carry : program_.carries) std::swap(blocks_[carry.from], blocks_[carry.to]);

@@ -72,7 +72,8 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
   const Style& style = session.style;
   const std::string value = (fit.axis == Axis::batch ? "Batch " : "Length ") + with_commas(fit.first_failure_at);
   if (!fit.first_failure) {
-    session.paragraph(style.bad(value + " does not settle") + ": within 64 steps its memory does not repeat, so it cannot be said to fit.");
+    session.paragraph(style.bad(value + " does not settle") +
+                      ": after 64 steps it still takes memory and gives it back, so it cannot be said to fit.");
     return;
   }
   if (config.engine == Engine::formula) {

@@ -127,7 +127,7 @@ int grids(const Arguments& arguments, Session& session, const std::vector<Card>&
   session.line("  " + style.warn("!") + " over 90 % of what is free   " + style.bad("oom") + " out of memory   T tokens per sequence");
   for (const auto& cells : answers) {
     if (std::any_of(cells.begin(), cells.end(), [](const SweepCell& cell) { return cell.drifts; })) {
-      session.line("  " + style.bad("drifts") + " not out of memory, but not repeating within 64 steps either");
+      session.line("  " + style.bad("drifts") + " not out of memory, but still taking more of it after 64 steps");
       break;
     }
   }
