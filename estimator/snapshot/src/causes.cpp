@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
 
 namespace whatfits::snapshot {
@@ -284,7 +283,8 @@ class Finder {
       cause.advice = "keep averages and references on the CPU, or load a state_dict with map_location=\"cpu\"";
     } else {
       for (std::size_t i = first; i < last; ++i) {
-        const std::string place = place_of(measured(i).stack);
+        const StackFrame* const frame = x_.snapshot.user_frame(measured(i).stack);
+        const std::string place = frame != nullptr ? x_.snapshot.place(*frame) : "";
         Cause& cause = add(i, i + 1, Cause::Kind::extra, place);
         cause.title = "tensors that the request's script does not make" + (place.empty() ? std::string() : ", from " + place);
         cause.advice = "if the script needs them, the request does not describe it; if not, let them go";
@@ -305,17 +305,6 @@ class Finder {
       if (measured(i).freed == kNever) cause.at_end += signed_of(measured(i).block);
     }
     return cause;
-  }
-
-  /// The innermost line that is not PyTorch's own: the user's.
-  std::string place_of(StackId stack) const {
-    for (const StackFrame& frame : x_.snapshot.stacks[stack]) {
-      const std::string_view file = x_.snapshot.text(frame.file);
-      if (file.find("/torch/") != std::string_view::npos || file.empty()) continue;
-      const std::size_t slash = file.rfind('/');
-      return std::string(file.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" + std::to_string(frame.line);
-    }
-    return {};
   }
 
   void lone_predicted() {

@@ -3,26 +3,25 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "allocator/torch_policy.h"
+
 namespace whatfits::snapshot {
 
-namespace {
+// ---- stacks ------------------------------------------------------------------------------------------------------------------------
 
-// c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge.
-constexpr Bytes kMinBlock = 512;
-constexpr Bytes kSmallSize = 1 * MiB;
-constexpr Bytes kSmallBuffer = 2 * MiB;
-constexpr Bytes kLargeBuffer = 20 * MiB;
-constexpr Bytes kMinLargeAlloc = 10 * MiB;
-
-Bytes rounded(Bytes requested) { return requested < kMinBlock ? kMinBlock : (requested + kMinBlock - 1) / kMinBlock * kMinBlock; }
-
-Bytes segment_for(Bytes block) {
-  if (block <= kSmallSize) return kSmallBuffer;
-  if (block < kMinLargeAlloc) return kLargeBuffer;
-  return (block + kSmallBuffer - 1) / kSmallBuffer * kSmallBuffer;
+const StackFrame* Snapshot::user_frame(StackId stack) const {
+  for (const StackFrame& frame : stacks[stack]) {
+    const std::string_view file = text(frame.file);
+    if (!file.empty() && file.find("/torch/") == std::string_view::npos) return &frame;
+  }
+  return nullptr;
 }
 
-}  // namespace
+std::string Snapshot::place(const StackFrame& frame) const {
+  const std::string_view file = text(frame.file);
+  const std::size_t slash = file.rfind('/');
+  return std::string(file.substr(slash == std::string_view::npos ? 0 : slash + 1)) + ":" + std::to_string(frame.line);
+}
 
 // ---- the pool ----------------------------------------------------------------------------------------------------------------------
 
@@ -87,13 +86,12 @@ Bytes MeasuredPool::take(std::uint64_t address, Bytes requested, std::size_t all
     size -= gap;
     at = segment->blocks.emplace(address, Block{.size = size}).first;
   }
-  const Bytes block = rounded(requested);
+  const Bytes block = torch_policy::block_size(requested);
   if (block > size) return 0;
   const Bytes rest = size - block;
-  const bool small = block <= kSmallSize;
+  const bool small = torch_policy::is_small(block);
   segment->small = segment->expandable ? small : segment->small;
-  const bool split = segment->expandable || small ? rest >= kMinBlock : rest > kSmallSize;
-  if (split && rest > 0) {
+  if (torch_policy::splits(rest, small, segment->expandable)) {
     segment->blocks[address + block] = {.size = rest};
     at->second.size = block;
   }
@@ -165,7 +163,7 @@ class Walk {
       const TraceEvent& e = trace_[i];
       if (e.action == Action::alloc) alive[e.address] = i;
       if (e.action == Action::free_requested && alive.erase(e.address) == 0)
-        before.push_back({e.address, e.size, rounded(e.size), kNever, kNever, e.stack});
+        before.push_back({e.address, e.size, torch_policy::block_size(e.size), kNever, kNever, e.stack});
       if (e.action == Action::segment_alloc || e.action == Action::segment_map) segments[e.address] = e.size;
       if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.erase(e.address) == 0)
         segments_before.emplace_back(e.address, e.size);
@@ -181,7 +179,7 @@ class Walk {
       }
     }
     for (const auto& [address, size] : segments_before) {
-      pool_.add_segment(address, size, size == kSmallBuffer, false);
+      pool_.add_segment(address, size, size == torch_policy::small_segment, false);
       now_.reserved += size;
     }
     std::sort(before.begin(), before.end(), [](const Allocation& a, const Allocation& b) { return a.address < b.address; });
@@ -199,7 +197,8 @@ class Walk {
     switch (e.action) {
       case Action::segment_alloc:
       case Action::segment_map:
-        pool_.add_segment(e.address, e.size, e.size == kSmallBuffer && e.action == Action::segment_alloc, e.action == Action::segment_map);
+        pool_.add_segment(e.address, e.size, e.size == torch_policy::small_segment && e.action == Action::segment_alloc,
+                          e.action == Action::segment_map);
         now_.reserved += e.size;
         giving_back_ = false;
         break;
@@ -256,9 +255,9 @@ class Walk {
     failure.asked = e.size;
     failure.device_free = e.address;
     failure.counters = now_;
-    const Bytes block = rounded(e.size);
-    failure.segment = segment_for(block);
-    failure.small_pool = block <= kSmallSize;
+    const Bytes block = torch_policy::block_size(e.size);
+    failure.segment = torch_policy::segment_size(block);
+    failure.small_pool = torch_policy::is_small(block);
     for (const auto& [address, segment] : pool_.segments()) {
       for (const auto& [at, piece] : segment.blocks) {
         if (piece.allocation != kNever || piece.pending) continue;

@@ -74,14 +74,9 @@ std::size_t device_of(const Arguments& arguments, const snapshot::Snapshot& snap
 }
 
 std::string place_words(const snapshot::Snapshot& snapshot, snapshot::StackId stack) {
-  for (const snapshot::StackFrame& frame : snapshot.stacks[stack]) {
-    const std::string_view file = snapshot.text(frame.file);
-    if (file.empty() || file.find("/torch/") != std::string_view::npos) continue;
-    const std::size_t slash = file.rfind('/');
-    return printable(std::string(file.substr(slash == std::string_view::npos ? 0 : slash + 1))) + ":" + std::to_string(frame.line) +
-           " in " + printable(std::string(snapshot.text(frame.function)));
-  }
-  return "unknown place";
+  const snapshot::StackFrame* const frame = snapshot.user_frame(stack);
+  if (frame == nullptr) return "unknown place";
+  return printable(snapshot.place(*frame)) + " in " + printable(std::string(snapshot.text(frame->function)));
 }
 
 void failures_section(const snapshot::MeasuredRun& run, const snapshot::Snapshot& snapshot, std::size_t device, Session& session) {

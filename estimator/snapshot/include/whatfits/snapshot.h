@@ -80,6 +80,10 @@ struct Snapshot {
   std::vector<std::uint64_t> events_seen;       ///< by device: of the file, those out of the asked range included
   std::map<std::string, std::string> settings;  ///< allocator_settings, where the file has them
   std::string_view text(StringId id) const { return strings[id]; }
+  /// The innermost line of a stack that is not PyTorch's own, the user's; null if there is none.
+  const StackFrame* user_frame(StackId stack) const;
+  /// "train.py:31", without folders.
+  std::string place(const StackFrame& frame) const;
 };
 
 struct ReadLimits {
