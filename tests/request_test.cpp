@@ -332,8 +332,8 @@ TEST_CASE("products beyond the limits", "[request]") {
   CHECK(lines_of(R"({"model": {"model_type": "gpt2-from-scratch", "n_layer": 10000}, "grad_accumulation": 1024, "steps": 64})") ==
         Lines{"grad_accumulation: \"1024\" is not allowed: n_layer * grad_accumulation must be at most 16384"});
   Config config;
-  config.batch = config.seq_len = config.model.vocab_size = config.model.n_embd = config.model.n_layer =
-      std::numeric_limits<std::int64_t>::max();
+  config.batch = config.seq_len = config.model.vocab_size = config.model.n_embd = config.model.n_layer = config.model.n_head =
+      config.model.head_dim = config.model.n_inner = std::numeric_limits<std::int64_t>::max();
   CHECK(bytes_bound(config) == std::numeric_limits<std::uint64_t>::max());
   config.batch = std::numeric_limits<std::int64_t>::min();
   CHECK(bytes_bound(config) > 0);

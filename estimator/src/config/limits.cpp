@@ -23,6 +23,7 @@ class Saturating {
     a.n_ += b.n_;
     return a;
   }
+  friend Saturating largest(Saturating a, Saturating b) { return a.n_ < b.n_ ? b : a; }
   std::uint64_t value() const { return n_; }
 
  private:
@@ -46,8 +47,8 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating NH(config.model.n_head);
   const Saturating L(config.model.n_layer);
   // Hugging Face's families: heads wider than the residual stream, wider MLPs, experts.
-  const Saturating W(std::max(config.model.n_embd, config.model.n_head * std::max<std::int64_t>(config.model.head_dim, 0)));
-  const Saturating I(std::max(4 * config.model.n_embd, config.model.n_inner));
+  const Saturating W = largest(C, NH * Saturating(config.model.head_dim));
+  const Saturating I = largest(C * Saturating(4), Saturating(config.model.n_inner));
   const Saturating E(std::max<std::int64_t>(config.model.n_expert, 1));
   const Saturating K(std::max<std::int64_t>(config.model.n_expert_used, 1));
   const auto n = [](std::int64_t k) { return Saturating(k); };
