@@ -110,6 +110,11 @@ class Parser {
     switch (text.command) {
       case Command::fit:
         value(sub, "--axis", "AXIS", "what to search: batch or seq-len [batch]", "Question");
+        value(sub, "--devices", "LIST", "ids, or all: the smallest of these cards that runs the request", "Question");
+        value(sub, "--tokens", "N", "how long that many tokens take [1000000000]", "Question");
+        break;
+      case Command::estimate:
+        value(sub, "--tokens", "N", "how long that many tokens take [1000000000]", "Question");
         break;
       case Command::ledger:
         value(sub, "--at", "EVENT", "right after this allocation or free, instead of at the peak", "Question");
@@ -249,6 +254,7 @@ class Parser {
     arguments.events = single(command, "--events");
     arguments.pickle = single(command, "--pickle");
     arguments.axis = single(command, "--axis");
+    arguments.tokens = single(command, "--tokens");
     arguments.at = single(command, "--at");
     arguments.step = single(command, "--step");
     arguments.svg = single(command, "--svg");

@@ -30,6 +30,7 @@ struct Arguments {
   std::optional<std::string> device_index, event, events;  ///< compare, snapshot
   std::optional<std::string> pickle;                       ///< timeline
   std::optional<std::string> axis;                         ///< fit
+  std::optional<std::string> tokens;                       ///< fit, estimate
   std::optional<std::string> at;                           ///< ledger
   std::optional<std::string> step;                         ///< timeline
   std::optional<std::string> svg;                          ///< timeline
