@@ -36,15 +36,14 @@ function(rows_of out_count text key)
   set(${out_count} ${last} PARENT_SCOPE)
 endfunction()
 
-# out = a thousand times the row's decimal member, as a whole number; 0 where the row lacks it.
+# out = a thousand times the row's decimal member, to the nearest whole number (CMake reads 149.7 as 149.69999999999999); 0 where the
+# row lacks it.
 function(thousandfold out row name)
   member(value "${row}" ${name} 0)
   set(milli 0)
   if(value MATCHES "^([0-9]+)(\\.([0-9]*))?$")
-    set(whole "${CMAKE_MATCH_1}")
-    string(SUBSTRING "${CMAKE_MATCH_3}000" 0 3 rest)
-    string(REGEX REPLACE "^0+(.)" "\\1" rest "${rest}")
-    math(EXPR milli "${whole} * 1000 + ${rest}")
+    string(SUBSTRING "${CMAKE_MATCH_3}0000" 0 4 rest)
+    math(EXPR milli "(${CMAKE_MATCH_1} * 10000 + 1${rest} - 10000 + 5) / 10")
   endif()
   set(${out} ${milli} PARENT_SCOPE)
 endfunction()
