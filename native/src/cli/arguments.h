@@ -24,6 +24,7 @@ struct Arguments {
   Command command = Command::none;
   RequestInput request;
   bool json = false;
+  bool sizes = false;                                      ///< explain --sizes
   bool all = false;                                        ///< ledger --all
   std::optional<std::string> snapshot;                     ///< compare, snapshot: the file
   std::optional<std::string> tolerance;                    ///< compare
