@@ -169,6 +169,12 @@ foreach(i RANGE ${last})
   endforeach()
   nested(experts "${row}" moe experts 0)
   nested(experts_used "${row}" moe top_k 0)
+  nested(expert_ffn "${row}" moe expert_ffn 0)
+  if(expert_ffn GREATER 0)
+    set(ffn ${expert_ffn})  # of the MLP that every layer has in its place
+  endif()
+  nested(norm_topk "${row}" moe norm_topk_prob OFF)
+  truth(norm_topk "${norm_topk}")
   nested(rope "${row}" positions rope_fraction 1)
   nested(embd_pdrop "${row}" dropout embedding 0)
   nested(attn_pdrop "${row}" dropout attention 0)
@@ -195,7 +201,7 @@ foreach(i RANGE ${last})
   endif()
   string(APPEND table "    {\"${id}\", \"${model_type}\", ${vocab}, ${positions}, ${width}, ${heads}, ${layers}, ${parameters}, "
                       "${kv_heads}, ${head_dim}, ${ffn}, ${window}, ${word_embed}, ${experts}, ${experts_used}, ${rope}, ${embd_pdrop}, ${attn_pdrop}, ${resid_pdrop}, "
-                      "\"${activation}\", ${tied}, ${qkv_bias}, ${mlp_bias}, ${parallel}, ${pre}},\n")
+                      "\"${activation}\", ${tied}, ${qkv_bias}, ${mlp_bias}, ${parallel}, ${pre}, ${norm_topk}},\n")
 endforeach()
 string(APPEND table "};\n")
 

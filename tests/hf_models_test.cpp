@@ -23,7 +23,7 @@ std::vector<std::string> lines_with_model(const std::string& model) { return lin
 
 TEST_CASE("every preset's program has the published number of parameters", "[hf]") {
   const auto presets = model_presets();
-  CHECK(presets.size() >= 64);
+  CHECK(presets.size() >= 70);
   for (const ModelPreset& preset : presets) {
     INFO(preset.id);
     Config config;
@@ -97,6 +97,16 @@ TEST_CASE("hostile config.json files are refused in words", "[hf]") {
     INFO(keys);
     CHECK(llama(keys).size() == 1);
   }
+  CHECK(lines_with_model(R"({"model_type": "gptj", "rotary_dim": 65})") ==
+        std::vector<std::string>{"model.rotary_dim: 65 must be even and at most the width of a head (256)"});
+  CHECK(lines_with_model(R"({"model_type": "gptj", "n_head": 128})").size() == 1);  // rotary_dim is 64, a head 32 wide
+  CHECK(lines_of(R"({"model": "gpt-j-6b", "attention": "sdpa"})") ==
+        std::vector<std::string>{"attention: \"sdpa\" is not allowed: must be eager: the code of gptj has no other"});
+  CHECK(lines_with_model(R"({"model_type": "gpt_bigcode", "multi_query": 1})").size() == 1);
+  CHECK(lines_with_model(R"({"model_type": "phi3", "rope_scaling": {"type": "longrope"}})").size() == 1);
+  CHECK(lines_with_model(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0]})").size() == 1);
+  CHECK(lines_with_model(R"({"model_type": "qwen3_moe", "num_experts": 4})") ==
+        std::vector<std::string>{"model.num_experts_per_tok: 8 must be at most the number of experts (4)"});
   CHECK(lines_with_model(R"({"model_type": "gemma2", "layer_types": ["full_attention"]})").size() == 1);
   CHECK(lines_with_model(R"({"model_type": ["llama"]})").size() == 1);
   CHECK(lines_with_model(R"({"model_type": "llama", "hidden_size": 1048576, "num_attention_heads": 1, "num_hidden_layers": 10000,

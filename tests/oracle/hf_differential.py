@@ -4,6 +4,7 @@
     hf_differential.py draw 40 --seed 7 > specs.jsonl          runs, a line each, in the words of the oracle's hf_one.py
     ORACLE hf_pool.py specs.jsonl                               real Transformers on real PyTorch answers, one file a run
     hf_differential.py compare specs.jsonl --runs DATA/runs     every counter and verdict
+    hf_differential.py rows RUN.json ... >> fixtures/torch/huggingface.jsonl    runs as fixtures
 
 Needs the oracle (PyTorch and Transformers on a CUDA device that is not there), and is no part of the tests. Models keep their published
 widths and have one to three layers; batches, lengths and switches are odd on purpose.
@@ -12,11 +13,12 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 
 MODELS = ("gpt2", "gpt2-nodrop", "gpt2-medium", "pythia-160m", "opt-125m", "opt-350m", "tinyllama-1.1b", "llama-3.2-1b", "llama-2-7b",
           "smollm2-135m", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gemma-2b", "gemma-2-2b", "phi-2", "olmo-1b", "mixtral-small",
-          "bloom-560m")
+          "bloom-560m", "phi-3-mini", "santacoder")
 OPTIMIZERS = {"adamw": "adamw", "adamw_fused": "adamw-fused", "adamw_loop": "adamw-for-loop", "adam": "adam", "adam_amsgrad": "adam-amsgrad",
               "sgd": "sgd", "sgdm": "sgd-momentum", "sgdm_fused": "sgd-momentum-fused", "adafactor": "adafactor",
               "adafactor_foreach": "adafactor-foreach", "hf_adafactor": "adafactor-transformers", "rmsprop": "rmsprop", "adagrad": "adagrad"}
@@ -83,6 +85,34 @@ def truth(run):
     return out
 
 
+PROVENANCE = "PyTorch 2.6.0, Transformers 5.12.1, virtual CUDA device; no kernel ran"
+PHASES = {"step": "optimizer_step", "batch": "forward"}
+
+
+def row(run):
+    """A run as a line of fixtures/torch/huggingface.jsonl."""
+    out = {"verdict": {"ok": "fits", "oom": "oom"}[run["verdict"]], "parameters": run["params"]["unique"]}
+    steps = []
+    for name, (allocated, reserved) in truth(run).items():
+        step, _, key = name.partition(".")
+        counters = {"allocated": allocated, "reserved": reserved}
+        if not key:
+            out[name] = counters
+            continue
+        while len(steps) < int(step):
+            steps.append({})
+        steps[int(step) - 1][key] = counters
+    out.update(steps=steps, alloc_retries=run["num_alloc_retries"])
+    if "oom" in run:
+        message = re.sub(r" (Process \d+ has|Including non-PyTorch memory, this process has) .*? in use\.", "", run["oom"]["message"])
+        last = run["steps"][-1] if run["steps"] else {}
+        out["oom"] = {"step": run["oom"]["step"], "phase": PHASES.get(run["oom"]["phase"], run["oom"]["phase"]),
+                      "message": message[:message.index("unallocated.") + len("unallocated.")]}
+        if last:
+            out["oom"]["peak"] = {"allocated": last["peak_allocated"], "reserved": last["peak_reserved"]}
+    return {"id": run["id"], "request": request(run), "truth": out, "provenance": PROVENANCE}
+
+
 def compare(specs, runs, binary):
     same = different = 0
     for spec in specs:
@@ -121,11 +151,16 @@ def main():
     c.add_argument("specs")
     c.add_argument("--runs", required=True)
     c.add_argument("--bin", default="build/release/whatfits")
+    w = commands.add_parser("rows")
+    w.add_argument("runs", nargs="+")
     a = p.parse_args()
     if a.command == "draw":
         r = random.Random(a.seed)
         for i in range(a.count):
             print(json.dumps(draw(r, i)))
+    elif a.command == "rows":
+        for path in a.runs:
+            print(json.dumps(row(json.load(open(path))), separators=(",", ":")))
     else:
         compare([json.loads(line) for line in open(a.specs) if line.strip()], a.runs, a.bin)
 

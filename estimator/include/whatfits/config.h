@@ -56,6 +56,7 @@ struct ModelConfig {
   std::vector<bool> sliding;        ///< layers with the window; empty: all of them
   std::int64_t n_expert = 0;
   std::int64_t n_expert_used = 0;  ///< experts that a token goes to
+  bool norm_topk_prob = false;     ///< Qwen3-MoE: the weights of a token's experts are divided by their sum
   Activation activation = Activation::gelu;
   double embd_pdrop = 0;   ///< dropout of the embeddings
   double attn_pdrop = 0;   ///< of the attention probabilities

@@ -217,18 +217,21 @@ void heads(Form& form, Model& m) {
 template <class Form, class Model, class Share>
 void fields(Form& form, Model& m, Share& rotary_share) {
   const std::string& type = m.model_type;
-  if (type == "gpt2" || type == "gpt_bigcode") {
+  if (type == "gpt2" || type == "gpt_bigcode" || type == "gptj") {
     gpt_shape(form, m);
     form.integer({"n_inner"}, 1, 4 * kWidth, m.n_inner);
     form.activation({"activation_function"}, m.activation);
     form.probability({"embd_pdrop"}, m.embd_pdrop);
     form.probability({"attn_pdrop"}, m.attn_pdrop);
     form.probability({"resid_pdrop"}, m.resid_pdrop);
-    form.only("scale_attn_weights", true);
-    form.only("add_cross_attention", false);
-    form.only("reorder_and_upcast_attn", false);
-    form.only("scale_attn_by_inverse_layer_idx", false);
-    if (type == "gpt_bigcode") form.only("multi_query", true);
+    if (type == "gptj") {
+      form.integer({"rotary_dim"}, 2, kWidth, m.rotary_dim);
+    } else {
+      form.only("scale_attn_weights", true);
+      form.only("add_cross_attention", false);
+    }
+    if (type == "gpt2") form.only("reorder_and_upcast_attn", false);
+    if (type == "gpt2") form.only("scale_attn_by_inverse_layer_idx", false);
   } else if (type == "bloom") {
     shape(form, m);
     form.integer({"seq_length", "max_position_embeddings"}, 1, limits::positions, m.n_positions);
@@ -252,7 +255,7 @@ void fields(Form& form, Model& m, Share& rotary_share) {
     shape(form, m);
     form.integer({"max_position_embeddings", "n_positions"}, 1, limits::positions, m.n_positions);
     heads(form, m);
-    form.integer({"intermediate_size"}, 1, 4 * kWidth, m.n_inner);
+    form.integer({type == "qwen3_moe" ? "moe_intermediate_size" : "intermediate_size"}, 1, 4 * kWidth, m.n_inner);
     form.activation({"hidden_act", "hidden_activation"}, m.activation);
     form.probability({"attention_dropout"}, m.attn_pdrop);
     form.rope(rotary_share);
@@ -270,15 +273,26 @@ void fields(Form& form, Model& m, Share& rotary_share) {
       form.probability({"resid_pdrop"}, m.resid_pdrop);
       form.only("qk_layernorm", false);
     }
+    if (type == "phi3") form.probability({"resid_pdrop"}, m.resid_pdrop);
     if (type == "olmo") form.only("clip_qkv", nullptr);
     if (type == "mixtral") {
-      form.integer({"num_local_experts"}, 1, 1024, m.n_expert);
+      form.integer({"num_local_experts", "num_experts"}, 1, 1024, m.n_expert);
       form.integer({"num_experts_per_tok"}, 1, 1024, m.n_expert_used);
       form.only("output_router_logits", false);
       form.only("router_jitter_noise", 0.0);
     }
+    if (type == "qwen3_moe") {
+      form.integer({"num_experts", "num_local_experts"}, 1, 1024, m.n_expert);
+      form.integer({"num_experts_per_tok"}, 1, 1024, m.n_expert_used);
+      form.boolean({"norm_topk_prob"}, m.norm_topk_prob);
+      form.only("decoder_sparse_step", 1);
+      form.only("mlp_only_layers", json::array());
+      form.only("use_sliding_window", false);
+      form.only("output_router_logits", false);
+    }
     if (type == "gemma" || type == "gemma2") form.only("use_bidirectional_attention", false);
-    if (type == "llama" || type == "qwen3" || type == "gpt_neox" || type == "gemma" || type == "gemma2" || type == "olmo")
+    if (type == "llama" || type == "qwen3" || type == "qwen3_moe" || type == "gpt_neox" || type == "gemma" || type == "gemma2" ||
+        type == "olmo")
       form.boolean({"attention_bias"}, m.attention_bias);
     if (type == "llama") form.boolean({"mlp_bias"}, m.mlp_bias);
   }
@@ -288,9 +302,11 @@ void fields(Form& form, Model& m, Share& rotary_share) {
   form.only("is_encoder_decoder", false);
 }
 
+bool one_window(const ModelConfig& m) { return m.model_type == "mistral" || m.model_type == "mixtral" || m.model_type == "phi3"; }
+
 /// The sliding window of the families that have one.
 void read_window(FromJson& form, ModelConfig& m) {
-  if (m.model_type == "mistral" || m.model_type == "mixtral") {
+  if (one_window(m)) {
     form.integer({"sliding_window"}, 1, limits::positions, m.sliding_window);
     if (form.null("sliding_window")) m.sliding_window = 0;
   }
@@ -315,8 +331,20 @@ void read_window(FromJson& form, ModelConfig& m) {
   }
 }
 
+/// What a family says in its own words about its heads.
+void read_heads(FromJson& form, ModelConfig& m) {
+  if (m.model_type != "gpt_bigcode") return;
+  bool multi_query = true;
+  form.boolean({"multi_query"}, multi_query);
+  m.n_kv_head = multi_query ? 1 : m.n_head;
+}
+
+void write_heads(const ModelConfig& m, ordered_json& out) {
+  if (m.model_type == "gpt_bigcode") out["multi_query"] = m.n_kv_head == 1;
+}
+
 void write_window(const ModelConfig& m, ordered_json& out) {
-  if (m.model_type == "mistral" || m.model_type == "mixtral") {
+  if (one_window(m)) {
     out["sliding_window"] = nullptr;
     if (m.sliding_window > 0) out["sliding_window"] = m.sliding_window;
   }
@@ -332,6 +360,17 @@ void write_window(const ModelConfig& m, ordered_json& out) {
 ModelConfig defaults_of(std::string_view type) {
   ModelConfig m;
   m.model_type = type;
+  if (type == "gptj") {
+    m.vocab_size = 50400;
+    m.n_positions = 2048;
+    m.n_embd = 4096;
+    m.n_layer = 28;
+    m.n_head = 16;
+    m.rotary_dim = 64;
+    m.activation = Activation::gelu_new;
+    m.tie_word_embeddings = false;
+    return m;
+  }
   if (type == "gpt2" || type == "gpt_bigcode") {
     m.activation = type == "gpt2" ? Activation::gelu_new : Activation::gelu_pytorch_tanh;
     m.embd_pdrop = m.attn_pdrop = m.resid_pdrop = 0.1;
@@ -400,6 +439,12 @@ ModelConfig defaults_of(std::string_view type) {
   m.activation = Activation::silu;
   m.tie_word_embeddings = false;
   m.n_inner = 11008;
+  if (type == "phi3") {
+    m.vocab_size = 32064;
+    m.n_embd = 3072;
+    m.n_inner = 8192;
+    m.n_positions = 4096;
+  }
   if (type == "olmo") m.vocab_size = 50304;
   if (type == "mistral" || type == "mixtral") {
     m.n_inner = 14336;
@@ -417,6 +462,16 @@ ModelConfig defaults_of(std::string_view type) {
     m.n_kv_head = 32;
     m.n_positions = 32768;
   }
+  if (type == "qwen3_moe") {
+    m.vocab_size = 151936;
+    m.n_embd = 2048;
+    m.n_layer = 24;
+    m.n_kv_head = 4;
+    m.n_inner = 768;
+    m.n_positions = 32768;
+    m.n_expert = 128;
+    m.n_expert_used = 8;
+  }
   if (type == "qwen3") m.head_dim = 128;
   return m;
 }
@@ -424,7 +479,7 @@ ModelConfig defaults_of(std::string_view type) {
 /// Fields that follow from others, and what must hold between them.
 void derive(FromJson& form, ModelConfig& m, double rotary_share) {
   const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt" || m.model_type == "bloom";
-  if (m.n_kv_head == 0) m.n_kv_head = m.model_type == "gpt_bigcode" ? 1 : m.n_head;
+  if (m.n_kv_head == 0) m.n_kv_head = m.n_head;
   if (m.n_inner == 0) m.n_inner = 4 * m.n_embd;
   if (m.model_type == "opt" && m.word_embed_dim == 0) m.word_embed_dim = m.n_embd;
   if (m.head_dim == 0) {
@@ -437,12 +492,16 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
   }
   if (m.n_expert_used > m.n_expert) {
     form.clash("num_experts_per_tok",
-               std::to_string(m.n_expert_used) + " must be at most num_local_experts (" + std::to_string(m.n_expert) + ")");
+               std::to_string(m.n_expert_used) + " must be at most the number of experts (" + std::to_string(m.n_expert) + ")");
   }
   if (m.n_head % m.n_kv_head != 0) {
     form.clash("num_key_value_heads", std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");
   }
-  if (!learned) {
+  if (m.model_type == "gptj") {
+    if (m.rotary_dim % 2 != 0 || m.rotary_dim > m.head_dim)
+      form.clash("rotary_dim",
+                 std::to_string(m.rotary_dim) + " must be even and at most the width of a head (" + std::to_string(m.head_dim) + ")");
+  } else if (!learned) {
     m.rotary_dim = static_cast<std::int64_t>(static_cast<double>(m.head_dim) * rotary_share);
     if (m.rotary_dim % 2 != 0)
       form.clash("head_dim", "rotary embeddings need an even number of dimensions, not " + std::to_string(m.rotary_dim));
@@ -466,6 +525,7 @@ void read_hf_model(Reader& reader, ModelConfig& out) {
   double rotary_share = out.model_type == "gpt_neox" ? 0.25 : out.model_type == "phi" ? 0.5 : 1;
   fields(form, out, rotary_share);
   read_window(form, out);
+  read_heads(form, out);
   derive(form, out, rotary_share);
 }
 
@@ -476,6 +536,7 @@ void write_hf_model(const ModelConfig& model, ordered_json& out) {
       model.rotary_dim == 0 || model.head_dim == 0 ? 1.0 : static_cast<double>(model.rotary_dim) / static_cast<double>(model.head_dim);
   fields(form, model, rotary_share);
   write_window(model, out);
+  write_heads(model, out);
 }
 
 }  // namespace whatfits::config

@@ -42,7 +42,7 @@ struct ModelRow {
   double rotary_share;
   double embd_pdrop, attn_pdrop, resid_pdrop;
   const char* activation;
-  bool tied, qkv_bias, mlp_bias, parallel_residual, pre_norm;
+  bool tied, qkv_bias, mlp_bias, parallel_residual, pre_norm, norm_topk_prob;
 };
 
 #include "config/preset_tables.inc"
@@ -93,12 +93,13 @@ void fill_hf(ModelConfig& config, const ModelRow& row) {
   config.attn_pdrop = row.attn_pdrop;
   config.resid_pdrop = row.resid_pdrop;
   config.activation = config::activation_named(row.activation).value_or(Activation::gelu);
-  if (type == "mixtral") {
+  if (type == "mixtral" || type == "qwen3_moe") {
     config.n_expert = row.n_expert;
     config.n_expert_used = row.n_expert_used;
   }
+  config.norm_topk_prob = type == "qwen3_moe" && row.norm_topk_prob;
   if (type == "bloom") config.n_positions = 2048;
-  const bool learned_positions = type == "gpt2" || type == "opt" || type == "bloom";
+  const bool learned_positions = type == "gpt2" || type == "gpt_bigcode" || type == "opt" || type == "bloom";
   if (!learned_positions) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(row.head_dim) * row.rotary_share);
   if (type == "llama" || type == "gpt_neox") config.attention_bias = row.qkv_bias;
   if (type == "llama") config.mlp_bias = row.mlp_bias;
@@ -107,7 +108,7 @@ void fill_hf(ModelConfig& config, const ModelRow& row) {
     config.word_embed_dim = row.word_embed_dim > 0 ? row.word_embed_dim : row.n_embd;
     config.pre_norm = row.pre_norm;
   }
-  if (type == "mistral" || type == "gemma2") config.sliding_window = row.sliding_window;
+  if (type == "mistral" || type == "phi3" || type == "gemma2") config.sliding_window = row.sliding_window;
   if (type == "gemma2") {
     config.softcap_attention = config.softcap_logits = true;
     for (std::int64_t i = 0; i < row.n_layer; ++i) config.sliding.push_back(i % 2 == 0);

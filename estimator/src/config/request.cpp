@@ -17,6 +17,9 @@ using config::only_supported;
 using config::Reader;
 using nlohmann::json;
 
+/// Families whose code has no attention but the one written out.
+bool eager_only(const std::string& model_type) { return model_type == "bloom" || model_type == "gptj"; }
+
 // A key whose only value so far is null. `known` tells the contract's other values from nonsense.
 template <typename Known>
 void only_null(Reader& reader, std::string_view key, const char* must, Known known) {
@@ -240,8 +243,9 @@ void check_hugging_face(Reader& request, const Config& config) {
   if (config.precision == Precision::amp_fp16 && config.optimizer == Optimizer::none) {
     request.not_allowed("optimizer", "none", "needs a precision without a gradient scaler");
   }
-  if (config.model.model_type == "bloom" && config.attention != Attention::eager) {
-    request.not_allowed("attention", json(std::string(to_string(config.attention))), "must be eager: BLOOM's code has no other");
+  if (eager_only(config.model.model_type) && config.attention != Attention::eager) {
+    request.not_allowed("attention", json(std::string(to_string(config.attention))),
+                        "must be eager: the code of " + config.model.model_type + " has no other");
   }
   const bool masked = config.script.attention_mask == Script::AttentionMask::padded ||
                       (config.model.sliding_window > 0 && config.seq_len >= config.model.sliding_window);
@@ -303,7 +307,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
                         "must be at most " + std::to_string(out.model.n_positions) + ", the model's n_positions");
   }
   request.choice("precision", config::precision_words(), out.precision);
-  if (out.model.model_type != "gpt2-from-scratch") out.attention = out.model.model_type == "bloom" ? Attention::eager : Attention::sdpa;
+  if (out.model.model_type != "gpt2-from-scratch") out.attention = eager_only(out.model.model_type) ? Attention::eager : Attention::sdpa;
   request.choice("attention", config::attention_words(), out.attention);
   request.choice("optimizer", config::optimizer_words(), out.optimizer);
   request.choice("checkpointing", config::checkpointing_words(), out.checkpointing);

@@ -69,7 +69,7 @@ struct Training {
     }
     phase(Phase::optimizer_step);
     if (scaling) {
-      scaler.step(optimizer);
+      scaler.step(optimizer, model.parameters());
       scaler.update();
     } else {
       optimizer.step();

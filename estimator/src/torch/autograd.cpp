@@ -141,9 +141,18 @@ class ReadyQueue {
   std::vector<Ref<Node>> heap_;
 };
 
-void count_dependencies(Node* root) {
-  std::vector<Node*> stack{root};
-  root->seen = true;
+/// Edges into each node that the roots lead to, those of the roots themselves among them.
+void count_dependencies(std::initializer_list<Root> roots) {
+  std::vector<Node*> stack;
+  for (const Root& root : roots) {
+    if (!*root.output || !(*root.output)->grad_fn) continue;
+    Node* node = (*root.output)->grad_fn.get();
+    ++node->dependencies;
+    if (!node->seen) {
+      node->seen = true;
+      stack.push_back(node);
+    }
+  }
   while (!stack.empty()) {
     Node* node = stack.back();
     stack.pop_back();
@@ -163,6 +172,17 @@ void drop(Grads& grads) {
   for (Tensor& grad : grads) grad.reset();
 }
 
+/// A gradient arrives at a node, which is ready when it was the last.
+void deliver(const Edge& edge, Tensor&& grad, ReadyQueue& ready) {
+  Node& node = *edge.node;
+  node.buffer.resize(node.outputs.size());
+  if (grad) accumulate(node.buffer[edge.input], std::move(grad));
+  if (--node.dependencies == 0) {
+    node.seen = false;
+    ready.push(edge.node);
+  }
+}
+
 void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
   torch.recorder.layer(node.layer);
   Grads out;
@@ -175,15 +195,7 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
   }
   node.release();
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const Edge& edge = node.next[i];
-    if (!edge.node) continue;
-    Node& next = *edge.node;
-    next.buffer.resize(next.outputs.size());
-    if (out[i]) accumulate(next.buffer[edge.input], std::move(out[i]));
-    if (--next.dependencies == 0) {
-      next.seen = false;
-      ready.push(edge.node);
-    }
+    if (node.next[i].node) deliver(node.next[i], std::move(out[i]), ready);
   }
   drop(out);
 }
@@ -212,18 +224,17 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
   info.label = torch.recorder.storage(variable->storage->id).label;
 }
 
-void backward_from(const Tensor& output, const Tensor& gradient) {
-  Torch& torch = output.torch();
-  if (!output->grad_fn) return;
+void backward_from(std::initializer_list<Root> roots) {
+  Torch& torch = roots.begin()->output->torch();
   const With thread(torch.thread, Thread::backward);
   const With no_grad(torch.grad_enabled, false);
   const With no_autocast(torch.autocast.enabled, false);
-  count_dependencies(output->grad_fn.get());
+  count_dependencies(roots);
   ReadyQueue ready;
-  output->grad_fn->buffer.resize(output->grad_fn->outputs.size());
-  output->grad_fn->buffer[output->output_nr] = gradient;
-  output->grad_fn->seen = false;
-  ready.push(output->grad_fn);
+  for (const Root& root : roots) {
+    const Tensor& output = *root.output;
+    if (output && output->grad_fn) deliver({output->grad_fn, output->output_nr}, Tensor(*root.gradient), ready);
+  }
   while (!ready.empty()) {
     const Ref<Node> node = ready.pop();
     evaluate(torch, *node, ready);
@@ -234,7 +245,7 @@ void backward(const Tensor& loss) {
   Torch& torch = loss.torch();
   torch.recorder.layer(kNoLayer);
   const Tensor root_grad = ones_like(loss).named("gradient of the loss");
-  backward_from(loss, root_grad);
+  backward_from({{&loss, &root_grad}});
   torch.recorder.layer(kNoLayer);
 }
 

@@ -102,7 +102,11 @@ class Saved {
 
 /// loss.backward()
 void backward(const Tensor& loss);
-/// torch.autograd.backward(output, gradient), from within another backward or not.
-void backward_from(const Tensor& output, const Tensor& gradient);
+/// torch.autograd.backward(outputs, gradients), from within another backward or not. Outputs outside graphs are left out.
+struct Root {
+  const Tensor* output;
+  const Tensor* gradient;
+};
+void backward_from(std::initializer_list<Root> roots);
 
 }  // namespace whatfits::torch

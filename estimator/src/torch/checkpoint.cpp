@@ -52,45 +52,70 @@ namespace {
 
 struct ReentrantBackward final : Node {
   using Node::Node;
-  std::function<Tensor(const Tensor&)> run;
-  Saved input;
+  BlockOfTwo run;
+  Saved input, positional;
+  bool has_second = false;
+  Shape second_shape;
+  DType second_dtype = DType::float32;
   bool autocast_enabled = false;
   DType autocast_dtype = DType::bfloat16;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
+    Tensor second_grad;
+    if (has_second) {
+      second_grad = torch.empty(OpKind::fill, second_shape, second_dtype);
+      second_grad.named("gradient of a second result that nobody used");
+      torch.recorder.op({.kind = OpKind::fill}, {}, {second_grad.id()});
+    }
     const Tensor x = input.unpack();
     Tensor detached = detach(x);
     detached->leaf_requires_grad = x.requires_grad();
-    Tensor output;
-    const Frame frame{&detached, &output};
+    Tensor output, second;
+    const Frame frame{&detached, &output, &second};
     {
       const With grad(torch.grad_enabled, true);
       const With again(torch.recorder.recomputing, true);
       const AutocastScope autocast(torch, autocast_enabled, autocast_dtype);
-      output = run(detached);
+      output = run(detached, positional.unpack(), second);
     }
-    backward_from(output, grads[0]);
+    backward_from({{&output, &grads[0]}, {&second, &second_grad}});
     out.push_back(std::move(detached->grad));
   }
-  void release() override { input.reset(); }
+  void release() override {
+    input.reset();
+    positional.reset();
+  }
 };
 
 }  // namespace
 
 Tensor checkpoint_reentrant(const Tensor& x, std::function<Tensor(const Tensor&)> run) {
+  const Tensor none;
+  Tensor second;
+  return checkpoint_reentrant(x, none, second, [run = std::move(run)](const Tensor& input, const Tensor&, Tensor&) { return run(input); });
+}
+
+Tensor checkpoint_reentrant(const Tensor& x, const Tensor& positional, Tensor& second, BlockOfTwo run) {
   if (!x) return {};
   Torch& torch = x.torch();
   const auto node = make_node<ReentrantBackward>(torch, {&x});
-  Tensor out;
+  Tensor out, more;
   {
     const With no_grad(torch.grad_enabled, false);
-    out = run(x);
+    out = run(x, positional, more);
   }
   if (node) {
     node->input.save(x);
+    node->positional.save(positional);
     node->run = std::move(run);
+    if (more) {
+      node->has_second = true;
+      node->second_shape = more.shape();
+      node->second_dtype = more.dtype();
+    }
     node->autocast_enabled = torch.autocast.enabled;
     node->autocast_dtype = torch.autocast.dtype;
   }
+  second = std::move(more);
   return attach(std::move(out), node);
 }
 

@@ -50,4 +50,10 @@ Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run);
 /// graph and walks that within its walk. `x` must be part of a graph for the block's parameters to get gradients.
 Tensor checkpoint_reentrant(const Tensor& x, std::function<Tensor(const Tensor&)> run);
 
+/// The same of a block that takes more than `x` by position, or gives a second result.
+/// `positional` is let go with the node's saved tensors, once it has been walked; what `run` itself holds lives as long as the node.
+/// `second` gets the second result. It is a root of the block's own backward, with a gradient of zeros where nobody used it.
+using BlockOfTwo = std::function<Tensor(const Tensor& x, const Tensor& positional, Tensor& second)>;
+Tensor checkpoint_reentrant(const Tensor& x, const Tensor& positional, Tensor& second, BlockOfTwo run);
+
 }  // namespace whatfits::torch

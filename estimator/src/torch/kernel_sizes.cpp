@@ -116,9 +116,11 @@ constexpr Int sort_tile(int compute_capability) {
   return compute_capability >= 80 ? 3840 : 2816;
 }
 
-Bytes sort_scratch(Int n, int compute_capability) {
+constexpr Int all_bits = 64;
+
+Bytes sort_scratch(Int n, Int bits, int compute_capability) {
   constexpr Int digits = 256;
-  constexpr Int passes = 8;
+  const Int passes = ceil_div(bits, 8);
   const Int tile = sort_tile(compute_capability);
   const Int portion = ((Int{1} << 28) - 1) / tile * tile;
   const Int portions = ceil_div(n, portion);
@@ -176,17 +178,28 @@ EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, st
   const Int segments = min(n, table_rows);
   const Int partials = n / rows_per_partial + segments;
   sizes.indices_bytes = static_cast<Bytes>(8 * n);
-  sizes.sort_scratch = sort_scratch(n, compute_capability);
+  sizes.sort_scratch = sort_scratch(n, all_bits, compute_capability);
   sizes.unique_scratch = look_back_scratch(n, compute_capability >= 90 ? 4480 : 320, 8);
   sizes.segment_bytes = static_cast<Bytes>(8 * segments);
-  sizes.scan_scratch = look_back_scratch(segments, 896, 16);
+  sizes.scan_scratch = index_scan_scratch(segments);
   sizes.partial_offsets = static_cast<Bytes>(8 * partials);
   sizes.partial_sums = static_cast<Bytes>(fp32_bytes * partials * cols);
   return sizes;
 }
 
-Bytes index_sort_scratch(std::int64_t n, int compute_capability) {
-  return n <= sort_tile(compute_capability) ? Bytes{1} : sort_scratch(n, compute_capability);
+Bytes index_scan_scratch(std::int64_t n) { return look_back_scratch(n, 896, 16); }
+
+Bytes index_sort_scratch(std::int64_t n, std::int64_t largest, int compute_capability) {
+  if (n <= sort_tile(compute_capability)) return 1;
+  Int bits = 1;
+  for (Int rest = largest / 2; rest > 0; rest /= 2) ++bits;
+  return sort_scratch(n, bits, compute_capability);
+}
+
+Bytes row_sort_scratch(std::int64_t n, int compute_capability) {
+  constexpr Int sorted_in_place = 4096;
+  if (n <= sorted_in_place) return 0;
+  return n <= sort_tile(compute_capability) ? Bytes{1} : sort_scratch(n, all_bits, compute_capability);
 }
 
 bool takes_flash(const AttentionCase& attention, int compute_capability) {

@@ -72,8 +72,15 @@ struct EmbeddingBackward {
 EmbeddingBackward embedding_backward(std::int64_t n, std::int64_t table_rows, std::int64_t cols, Bytes element_bytes,
                                      int compute_capability);
 
+/// Scratch of cub's scan of n 64-bit integers: cumsum of a tensor that is one row, embedding's backward.
+Bytes index_scan_scratch(std::int64_t n);
+
 /// Scratch of the radix sort of n 64-bit index pairs in index_put_ with accumulation: next to nothing while one block sorts them all.
-Bytes index_sort_scratch(std::int64_t n, int compute_capability);
+/// Only the bits of `largest` are looked at: the last row of what is indexed.
+Bytes index_sort_scratch(std::int64_t n, std::int64_t largest, int compute_capability);
+
+/// Scratch of torch.sort(stable=True) of one row of n 64-bit integers: none up to 4,096, which one block sorts in place.
+Bytes row_sort_scratch(std::int64_t n, int compute_capability);
 
 // ---- scaled dot product attention -------------------------------------------------------------------------------------
 //

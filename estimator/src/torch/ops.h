@@ -29,12 +29,18 @@ Tensor t(const Tensor& x);                               ///< of a matrix
 Tensor contiguous(const Tensor& x);                      ///< copies if needed
 Tensor slice(const Tensor& x, int dim, Dim length);      ///< the first `length`; of tensors outside graphs
 std::array<Tensor, 3> split3(const Tensor& x, int dim);  ///< three equal parts
+std::array<Tensor, 3> split3(const Tensor& x, int dim, const std::array<Dim, 3>& widths);
 Tensor unsqueeze(const Tensor& x, int dim);
 Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dimensions of 1 are repeated
 
 // index.cpp: parts of tensors, and tensors of parts
 /// x[..., start : start + length, ...]; a node and, in backward, zeros of the whole, even where it takes everything.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
+Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length, std::int64_t step);  ///< every `step`th
+/// x[:, :, ...]: slices of the first `count` dimensions that take everything, nodes like any other.
+Tensor full_slices(const Tensor& x, int count);
+/// torch.stack((a, b), dim=-1)
+Tensor stack_last(const Tensor& a, const Tensor& b);
 /// x[..., index, ...], without the dimension; in backward zeros of the whole.
 Tensor select(const Tensor& x, int dim, std::int64_t index);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);

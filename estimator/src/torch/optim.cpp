@@ -261,6 +261,12 @@ void GradScaler::unscale(const std::vector<Tensor>& parameters) {
     inverse = to(reciprocal, DType::float32);
     inverse.named("inverse loss scale");
   }
+  look_for_infinities(std::move(inverse), parameters);
+  unscaled_ = true;
+}
+
+// _unscale_grads_
+void GradScaler::look_for_infinities(Tensor inverse, const std::vector<Tensor>& parameters) {
   const Tensor found_inf = full(torch_, {}, DType::float32, 0);
   found_inf.named("infinities found");
   // Each device works on copies; the copy of found_inf stays until update().
@@ -273,16 +279,23 @@ void GradScaler::unscale(const std::vector<Tensor>& parameters) {
   inverse.reset();
 }
 
-void GradScaler::step(OptimizerState& optimizer) {
-  // A fused optimizer looks at found_inf on the device itself, in a sum over the devices made for it.
-  Tensor total;
-  if (optimizer.fused()) total = full(torch_, {}, DType::float32, 0).named("infinities found, summed");
+void GradScaler::step(OptimizerState& optimizer, const std::vector<Tensor>& parameters) {
+  // A fused optimizer looks at found_inf on the device itself, in a sum over the devices made for it, and unscales as it goes by a
+  // product made for it, if nobody has unscaled before: then the look for infinities multiplies by one.
+  Tensor total, grad_scale;
+  if (optimizer.fused()) {
+    if (!unscaled_) look_for_infinities(full(torch_, {}, DType::float32, 1), parameters);
+    total = full(torch_, {}, DType::float32, 0).named("infinities found, summed");
+    if (!unscaled_) grad_scale = mul(scale_, 1.0).named("loss scale of the fused optimizer");
+  }
   optimizer.step();
+  grad_scale.reset();
 }
 
 void GradScaler::update() {
   torch_.recorder.op({.kind = OpKind::update_scale}, {found_inf_.id()}, {scale_.id(), growth_tracker_.id()});
   found_inf_.reset();
+  unscaled_ = false;
 }
 
 }  // namespace whatfits::torch

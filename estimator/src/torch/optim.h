@@ -52,12 +52,14 @@ class GradScaler {
   explicit GradScaler(Torch& torch) : torch_(torch) {}
   Tensor scale(const Tensor& loss);
   void unscale(const std::vector<Tensor>& parameters);
-  /// optimizer.step() of an optimizer whose gradients are unscaled already.
-  void step(OptimizerState& optimizer);
+  /// A fused optimizer unscales by itself where unscale() has not been called; for the others it must have been.
+  void step(OptimizerState& optimizer, const std::vector<Tensor>& parameters);
   void update();
 
  private:
   Torch& torch_;
+  void look_for_infinities(Tensor inverse, const std::vector<Tensor>& parameters);
+  bool unscaled_ = false;
   Tensor scale_, growth_tracker_, found_inf_;
 };
 

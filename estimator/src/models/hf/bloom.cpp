@@ -126,7 +126,9 @@ class Bloom final : public CausalLM {
     // `outputs = block(...)`: a block's second result, its attention probabilities, lives until the next block has returned.
     Tensor attentions;
     for (const Block& b : blocks_) {
-      hidden = layer(hidden, [this, &b, shared, alibi, kept = &attentions](const Tensor& x) { return block(b, x, shared, alibi, kept); });
+      hidden = layer(hidden, none, attentions, [this, &b, shared, alibi](const Tensor& x, const Tensor&, Tensor& probs) {
+        return block(b, x, shared, alibi, probs);
+      });
     }
     torch.recorder.layer(kNoLayer);
     hidden = ln_f_(hidden);
@@ -167,16 +169,14 @@ class Bloom final : public CausalLM {
     return torch::to(alibi, dtype).named("linear biases of the scores");
   }
 
-  Tensor block(const Block& b, const Tensor& x, const Shared& shared, const Tensor& alibi, Tensor* kept) const {
+  Tensor block(const Block& b, const Tensor& x, const Shared& shared, const Tensor& alibi, Tensor& probs) const {
     torch.recorder.layer(b.index);
     Tensor normed = b.input_layernorm(x);
-    Tensor probs;
     const Tensor attention_output = attention(b, normed, x, shared, alibi, probs);
     attention_output.named("residual stream after attention");
     normed = b.post_attention_layernorm(attention_output);
     Tensor output = mlp(b, normed, attention_output);
     output.named("residual stream");
-    if (torch.thread == torch::Thread::main) *kept = probs;
     return output;
   }
 

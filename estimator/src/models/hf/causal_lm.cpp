@@ -1,7 +1,6 @@
 #include "models/hf/causal_lm.h"
 
 #include "models/hf/masks.h"
-#include "torch/checkpoint.h"
 #include "torch/iterator.h"
 #include "torch/ops.h"
 
@@ -127,6 +126,32 @@ Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> for
   return forward(x);
 }
 
+Tensor CausalLM::layer(const Tensor& x, const Tensor& positional, Tensor& second, torch::BlockOfTwo forward) {
+  if (config.checkpointing == Checkpointing::full_reentrant) return torch::checkpoint_reentrant(x, positional, second, std::move(forward));
+  return layer(x, [this, forward = std::move(forward), positional, kept = &second](const Tensor& input) {
+    Tensor more;
+    Tensor out = forward(input, positional, more);
+    if (torch.recomputing == nullptr) *kept = std::move(more);  // a checkpoint that runs the layer again throws both away
+    return out;
+  });
+}
+
+AttentionCall CausalLM::attention_call() const {
+  AttentionCall call;
+  call.groups = m.n_head / m.n_kv_head;
+  call.dropout = dropout(m.attn_pdrop);
+  return call;
+}
+
+Tensor CausalLM::attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call,
+                        Tensor& weights) const {
+  Tensor out =
+      config.attention == Attention::eager ? eager_attention(q, k, v, mask, call, weights) : sdpa_attention(config, q, k, v, mask, call);
+  out = torch::reshape(out, {B, T, NH * D});
+  out.named("attention output, before projection");
+  return out;
+}
+
 Tensor CausalLM::embedded(Tensor inputs_embeds) const {
   inputs_embeds.named("token embeddings");
   if (config.lora && config.checkpointing != Checkpointing::none && inputs_embeds) inputs_embeds->leaf_requires_grad = true;
@@ -148,6 +173,7 @@ Tensor CausalLM::loss_of(const Tensor& input_logits, const Tensor& input_labels)
   if (config.script.loss == Script::Loss::v4) {
     // Transformers 4.48: the last position is dropped by copying.
     Tensor kept = torch::narrow(logits, 1, 0, Dim{T.size - 1});
+    kept = torch::narrow(kept, 2, 0, V);  // [..., :-1, :]: the last slice takes all, and is one
     kept = torch::contiguous(kept);
     kept.named("logits in float32, shifted", Category::logits);
     Tensor wanted = torch::slice(input_labels, 1, Dim{T.size - 1});

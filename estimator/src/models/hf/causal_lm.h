@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/hf/modules.h"
+#include "torch/checkpoint.h"
 
 namespace whatfits::hf {
 
@@ -101,6 +102,12 @@ class CausalLM {
   Tensor causal_mask(const Tensor& inputs_embeds, const Tensor& attention_mask, const Tensor& position_ids, std::int64_t window) const;
   /// A GradientCheckpointingLayer called with `x`; what else it is given goes with `forward`.
   Tensor layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward);
+  /// The same of a layer that takes more by position, or gives a second result.
+  Tensor layer(const Tensor& x, const Tensor& positional, Tensor& second, torch::BlockOfTwo forward);
+  /// The call of a module with num_key_value_groups and the model's own dropout.
+  AttentionCall attention_call() const;
+  /// The attention function that the request names, then reshape(B, T, heads * D): what goes to the output projection.
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call, Tensor& weights) const;
   DynamicCache* cache_of(CausalLMOutput& out) const { return use_cache() ? &out.cache : nullptr; }
   /// What the embedding module returns. With adapters under checkpoints enable_input_require_grads() makes it a leaf that wants a
   /// gradient, so that blocks are part of a graph.

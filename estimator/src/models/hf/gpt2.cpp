@@ -56,10 +56,12 @@ class Gpt2 final : public CausalLM {
     Shared shared;
     shared.cache = cache;
     shared.position_ids = position_ids;
-    shared.mask = causal_mask(inputs_embeds, attention_mask, position_ids, 0);
+    const Tensor mask = causal_mask(inputs_embeds, attention_mask, position_ids, 0);
     hidden = torch::dropout(hidden, dropout(m.embd_pdrop));
+    Tensor nothing;
     for (const Block& b : blocks_) {
-      hidden = layer(hidden, [this, &b, shared](const Tensor& x) { return block(b, x, shared); });
+      hidden = layer(hidden, mask, nothing,
+                     [this, &b, shared](const Tensor& x, const Tensor& passed, Tensor&) { return block(b, x, passed, shared); });
     }
     torch.recorder.layer(kNoLayer);
     hidden = ln_f_(hidden);
@@ -67,12 +69,12 @@ class Gpt2 final : public CausalLM {
     return hidden;
   }
 
-  Tensor block(const Block& b, const Tensor& x, const Shared& shared) const {
+  Tensor block(const Block& b, const Tensor& x, const Tensor& mask, const Shared& shared) const {
     torch.recorder.layer(b.index);
     Tensor residual = x;
     Tensor hidden = b.ln_1(residual);
     Tensor weights;
-    Tensor attn_output = attention(b, hidden, shared, weights);
+    Tensor attn_output = attention(b, hidden, mask, shared, weights);
     hidden = torch::add(attn_output, residual);
     hidden.named("residual stream after attention");
     residual = hidden;
@@ -83,7 +85,7 @@ class Gpt2 final : public CausalLM {
     return hidden;
   }
 
-  Tensor attention(const Block& b, const Tensor& x, const Shared& shared, Tensor& weights) const {
+  Tensor attention(const Block& b, const Tensor& x, const Tensor& mask, const Shared& shared, Tensor& weights) const {
     Tensor query, key, value;
     {
       const Tensor fused = b.c_attn(x);
@@ -101,8 +103,8 @@ class Gpt2 final : public CausalLM {
     AttentionCall call;
     call.dropout = dropout(m.attn_pdrop);
     call.grouped_module = false;
-    Tensor out = config.attention == Attention::eager ? eager(query, key, value, shared.mask, call, weights)
-                                                      : sdpa_attention(config, query, key, value, shared.mask, call);
+    Tensor out = config.attention == Attention::eager ? eager(query, key, value, mask, call, weights)
+                                                      : sdpa_attention(config, query, key, value, mask, call);
     out = torch::reshape(out, {B, T, C});
     out.named("attention output, before projection");
     out = b.attn_proj(out);

@@ -1,5 +1,6 @@
 #include "models/hf/masks.h"
 
+#include "torch/kernel_sizes.h"
 #include "torch/ops.h"
 
 namespace whatfits::hf {
@@ -28,7 +29,9 @@ void look_for_packed_sequences(Torch& torch, Dim batch, Dim tokens) {
   {
     const Tensor breaks = small(torch, OpKind::compare, {batch, tokens}, DType::boolean, kLabel);
     sequences = small(torch, OpKind::sum, {batch, tokens}, DType::int64, kLabel);
-    small(torch, OpKind::copy, {batch, tokens}, DType::int64, kLabel);
+    const Tensor wide = small(torch, OpKind::copy, {batch, tokens}, DType::int64, kLabel);
+    // One row is scanned by cub, several by a kernel that needs nothing.
+    if (batch.size == 1 && !torch.stopped) torch.scratch(OpKind::sum, torch::index_scan_scratch(tokens.size)).named(kLabel);
   }
   const Tensor last = small(torch, OpKind::compare, {batch}, DType::boolean, kLabel);
   small(torch, OpKind::all, {}, DType::boolean, kLabel);

@@ -1,5 +1,6 @@
 // OLMo: norms without parameters, rotation in float32. Source: models/olmo/modeling_olmo.py of Transformers 5.12.
 #include "models/hf/families.h"
+#include "models/hf/llama_like.h"
 #include "torch/ops.h"
 
 namespace whatfits::hf {
@@ -28,20 +29,15 @@ void rotate(Tensor& q, Tensor& k, const Tensor& cos, const Tensor& sin) {
   k = std::move(k_back);
 }
 
-class Olmo final : public CausalLM {
+class Olmo final : public LlamaLike {
  public:
-  Olmo(torch::Torch& torch_, const Config& config_) : CausalLM(torch_, config_) {
+  Olmo(torch::Torch& torch_, const Config& config_) : LlamaLike(torch_, config_) {
     embed_tokens_ = build.embedding("model.embed_tokens.weight", V, C);
     for (std::int64_t i = 0; i < m.n_layer; ++i) {
-      Block b;
-      b.index = static_cast<std::int16_t>(i);
-      build.block(b.index);
+      build.block(static_cast<std::int16_t>(i));
       const std::string name = "model.layers." + std::to_string(i);
-      const bool bias = m.attention_bias;
-      b.q_proj = build.linear(name + ".self_attn.q_proj", C, NH * D, bias);
-      b.k_proj = build.linear(name + ".self_attn.k_proj", C, KV * D, bias);
-      b.v_proj = build.linear(name + ".self_attn.v_proj", C, KV * D, bias);
-      b.o_proj = build.linear(name + ".self_attn.o_proj", NH * D, C, bias);
+      Block b;
+      b.self_attn = make_attention(name + ".self_attn", i, m.attention_bias, m.attention_bias);
       b.gate_proj = build.linear(name + ".mlp.gate_proj", C, inner, false);
       b.up_proj = build.linear(name + ".mlp.up_proj", C, inner, false);
       b.down_proj = build.linear(name + ".mlp.down_proj", inner, C, false);
@@ -52,44 +48,24 @@ class Olmo final : public CausalLM {
     lm_head_ = build.head("lm_head.weight", C, V, embed_tokens_);
   }
 
-  CausalLMOutput forward(const Tensor& input_ids, const Tensor& labels, const Tensor& attention_mask) override {
-    CausalLMOutput out;
-    Tensor hidden = model(input_ids, attention_mask, cache_of(out));
-    out.logits = head_of(hidden, lm_head_);
-    out.loss = loss_of(out.logits, labels);
-    return out;
-  }
-
  private:
   struct Block {
-    std::int16_t index = 0;
-    Linear q_proj, k_proj, v_proj, o_proj;
+    LlamaAttention self_attn;
     Linear gate_proj, up_proj, down_proj;
   };
 
-  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
-    const Tensor inputs_embeds = embedded(torch::embedding(embed_tokens_, input_ids));
-    const Tensor position_ids = positions();
-    Shared shared;
-    shared.cache = cache;
-    shared.position_ids = position_ids;
-    shared.mask = causal_mask(inputs_embeds, attention_mask, position_ids, 0);
-    Tensor hidden = inputs_embeds;
-    rotary_emb_.in_float32(hidden, position_ids, shared.cos, shared.sin);
-    for (const Block& b : blocks_) {
-      hidden = layer(hidden, [this, &b, shared](const Tensor& x) { return decoder_layer(b, x, shared); });
-    }
-    torch.recorder.layer(kNoLayer);
-    hidden = norm(hidden);
-    return hidden;
+  void make_position_embeddings(const Tensor& hidden, Shared& shared) const override {
+    rotary_emb_.in_float32(hidden, shared.position_ids, shared.cos, shared.sin);
   }
 
-  Tensor decoder_layer(const Block& b, const Tensor& x, const Shared& shared) const {
-    torch.recorder.layer(b.index);
+  Tensor final_norm(const Tensor& hidden) const override { return norm(hidden); }
+
+  Tensor decoder_layer(std::int64_t i, const Tensor& x, const Shared& shared) const override {
+    const Block& b = blocks_[static_cast<std::size_t>(i)];
     Tensor residual = x;
     Tensor hidden = norm(residual);
     Tensor weights;
-    hidden = attention(b, hidden, shared, weights);
+    hidden = rotated_in_float32(b.self_attn, hidden, shared, weights);
     hidden.named("attention output, projected");
     hidden = torch::add(residual, hidden);
     hidden.named("residual stream after attention");
@@ -102,35 +78,26 @@ class Olmo final : public CausalLM {
     return hidden;
   }
 
-  Tensor attention(const Block& b, const Tensor& x, const Shared& shared, Tensor& weights) const {
+  /// OlmoAttention.forward
+  Tensor rotated_in_float32(const LlamaAttention& a, const Tensor& x, const Shared& shared, Tensor& weights) const {
     const Shape q_heads{B, T, NH, D};
     const Shape kv_heads{B, T, KV, D};
-    Tensor query = b.q_proj(x);
+    Tensor query = a.q_proj(x);
     query.named("query");
-    Tensor key = b.k_proj(x);
+    Tensor key = a.k_proj(x);
     key.named("key");
-    Tensor value = b.v_proj(x);
+    Tensor value = a.v_proj(x);
     value.named("value");
     query = torch::transpose(torch::view(query, q_heads), 1, 2);
     key = torch::transpose(torch::view(key, kv_heads), 1, 2);
     value = torch::transpose(torch::view(value, kv_heads), 1, 2);
     rotate(query, key, shared.cos, shared.sin);
     if (shared.cache != nullptr) shared.cache->update(key, value, 0);
-    AttentionCall call;
-    call.groups = m.n_head / m.n_kv_head;
-    call.dropout = dropout(m.attn_pdrop);
-    Tensor out = config.attention == Attention::eager ? eager_attention(query, key, value, shared.mask, call, weights)
-                                                      : sdpa_attention(config, query, key, value, shared.mask, call);
-    out = torch::reshape(out, {B, T, NH * D});
-    out.named("attention output, before projection");
-    out = b.o_proj(out);
-    return out;
+    const Tensor out = attend(query, key, value, shared.mask, attention_call(), weights);
+    return a.o_proj(out);
   }
 
-  Tensor embed_tokens_;
   std::vector<Block> blocks_;
-  RotaryEmbedding rotary_emb_;
-  Tensor lm_head_;
 };
 
 }  // namespace

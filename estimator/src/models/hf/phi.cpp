@@ -1,21 +1,21 @@
 // Phi-1 and Phi-2: attention and MLP read one normed input; part of each head is rotated. Source: models/phi/modeling_phi.py of
 // Transformers 5.12.
 #include "models/hf/families.h"
+#include "models/hf/llama_like.h"
 #include "torch/ops.h"
 
 namespace whatfits::hf {
 
 namespace {
 
-class Phi final : public CausalLM {
+class Phi final : public LlamaLike {
  public:
-  Phi(torch::Torch& torch_, const Config& config_) : CausalLM(torch_, config_) {
+  Phi(torch::Torch& torch_, const Config& config_) : LlamaLike(torch_, config_) {
     embed_tokens_ = build.embedding("model.embed_tokens.weight", V, C);
     for (std::int64_t i = 0; i < m.n_layer; ++i) {
-      Block b;
-      b.index = static_cast<std::int16_t>(i);
-      build.block(b.index);
+      build.block(static_cast<std::int16_t>(i));
       const std::string name = "model.layers." + std::to_string(i);
+      Block b;
       b.q_proj = build.linear(name + ".self_attn.q_proj", C, NH * D, true);
       b.k_proj = build.linear(name + ".self_attn.k_proj", C, KV * D, true);
       b.v_proj = build.linear(name + ".self_attn.v_proj", C, KV * D, true);
@@ -32,45 +32,22 @@ class Phi final : public CausalLM {
     lm_head_bias_ = build.parameter("lm_head.bias", {V});
   }
 
-  CausalLMOutput forward(const Tensor& input_ids, const Tensor& labels, const Tensor& attention_mask) override {
-    CausalLMOutput out;
-    Tensor hidden = model(input_ids, attention_mask, cache_of(out));
-    out.logits = head_of(hidden, lm_head_, lm_head_bias_);
-    out.loss = loss_of(out.logits, labels);
-    return out;
-  }
-
  private:
   struct Block {
-    std::int16_t index = 0;
     Linear q_proj, k_proj, v_proj, dense, fc1, fc2;
     LayerNorm input_layernorm;
   };
 
-  Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
-    Tensor inputs_embeds = embedded(torch::embedding(embed_tokens_, input_ids));
-    const Tensor position_ids = positions();
-    Shared shared;
-    shared.cache = cache;
-    shared.position_ids = position_ids;
-    shared.mask = causal_mask(inputs_embeds, attention_mask, position_ids, 0);
-    inputs_embeds = torch::dropout(inputs_embeds, dropout(m.embd_pdrop));
-    Tensor hidden = inputs_embeds;
-    rotary_emb_(hidden, position_ids, shared.cos, shared.sin);
-    for (const Block& b : blocks_) {
-      hidden = layer(hidden, [this, &b, shared](const Tensor& x) { return decoder_layer(b, x, shared); });
-    }
-    torch.recorder.layer(kNoLayer);
-    hidden = final_layernorm_(hidden);
-    return hidden;
-  }
+  Tensor first_hidden(Tensor inputs_embeds) const override { return torch::dropout(inputs_embeds, dropout(m.embd_pdrop)); }
 
-  Tensor decoder_layer(const Block& b, const Tensor& x, const Shared& shared) const {
-    torch.recorder.layer(b.index);
+  Tensor final_norm(const Tensor& hidden) const override { return final_layernorm_(hidden); }
+
+  Tensor decoder_layer(std::int64_t i, const Tensor& x, const Shared& shared) const override {
+    const Block& b = blocks_[static_cast<std::size_t>(i)];
     const Tensor residual = x;
     Tensor hidden = b.input_layernorm(residual);
     Tensor weights;
-    Tensor attn_outputs = attention(b, hidden, shared, weights);
+    Tensor attn_outputs = partly_rotated(b, hidden, shared, weights);
     attn_outputs.named("attention output, projected");
     attn_outputs = torch::dropout(attn_outputs, dropout(m.resid_pdrop));
     Tensor feed_forward = mlp(b, hidden);
@@ -81,7 +58,8 @@ class Phi final : public CausalLM {
     return hidden;
   }
 
-  Tensor attention(const Block& b, const Tensor& x, const Shared& shared, Tensor& weights) const {
+  /// PhiAttention.forward
+  Tensor partly_rotated(const Block& b, const Tensor& x, const Shared& shared, Tensor& weights) const {
     const Shape q_heads{B, T, NH, D};
     const Shape kv_heads{B, T, KV, D};
     Tensor query = torch::transpose(torch::view(b.q_proj(x), q_heads), 1, 2);
@@ -102,15 +80,8 @@ class Phi final : public CausalLM {
     key = torch::cat({&key_rot, &key_pass}, -1);
     key.named("key, rotated");
     if (shared.cache != nullptr) shared.cache->update(key, value, 0);
-    AttentionCall call;
-    call.groups = m.n_head / m.n_kv_head;
-    call.dropout = dropout(m.attn_pdrop);
-    Tensor out = config.attention == Attention::eager ? eager_attention(query, key, value, shared.mask, call, weights)
-                                                      : sdpa_attention(config, query, key, value, shared.mask, call);
-    out = torch::reshape(out, {B, T, NH * D});
-    out.named("attention output, before projection");
-    out = b.dense(out);
-    return out;
+    const Tensor out = attend(query, key, value, shared.mask, attention_call(), weights);
+    return b.dense(out);
   }
 
   Tensor mlp(const Block& b, const Tensor& x) const {
@@ -123,11 +94,8 @@ class Phi final : public CausalLM {
     return hidden;
   }
 
-  Tensor embed_tokens_;
   std::vector<Block> blocks_;
-  RotaryEmbedding rotary_emb_;
   LayerNorm final_layernorm_;
-  Tensor lm_head_, lm_head_bias_;
 };
 
 }  // namespace

@@ -92,7 +92,7 @@ struct Training {
       if (config.script.outputs == Script::Outputs::loss_detached) loss = torch::detach(loss);
       reading(Reading::after_backward);
     }
-    if (scaling && config.optimizer != Optimizer::none) {
+    if (scaling && config.optimizer != Optimizer::none && (config.clip_grad_norm || !optimizer.fused())) {
       phase(Phase::optimizer_step);
       scaler.unscale(model.trainable());
     }
@@ -103,7 +103,7 @@ struct Training {
     phase(Phase::optimizer_step);
     if (config.optimizer != Optimizer::none) {
       if (scaling) {
-        scaler.step(optimizer);
+        scaler.step(optimizer, model.trainable());
         scaler.update();
       } else {
         optimizer.step();

@@ -75,7 +75,8 @@ struct IndexBackward final : Node {
       const Tensor sorted = plain(index, op, index.shape(), DType::int64);
       const Tensor order = plain(index, op, index.shape(), DType::int64);
       const Tensor positions = plain(index, op, index.shape(), DType::int64);
-      torch.scratch(op, index_sort_scratch(index.elements(), torch.device.compute_capability)).named("radix sort scratch");
+      torch.scratch(op, index_sort_scratch(index.elements(), (*shape)[0].size - 1, torch.device.compute_capability))
+          .named("radix sort scratch");
     }
     out.push_back(std::move(whole));
   }

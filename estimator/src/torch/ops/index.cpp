@@ -24,6 +24,17 @@ struct NarrowBackward final : Node {
   }
 };
 
+/// A part of each for itself: views.
+struct StackLastBackward final : Node {
+  using Node::Node;
+  void apply(Torch&, Grads& grads, Grads& out) override {
+    const Tensor& grad = grads[0];
+    Shape shape = grad.shape();
+    --shape.rank;
+    for (int i = 0; i < 2; ++i) out.push_back(alias(grad, shape, grad.strides(), grad.offset() + i * grad.stride(-1)));
+  }
+};
+
 struct CatBackward final : Node {
   using Node::Node;
   int dim = 0;
@@ -45,6 +56,35 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length) {
   const auto node = make_node<NarrowBackward>(x.torch(), {&x});
   if (node) node->shape = &x.shape();
   return attach(narrowed(x, dim, start, length), node);
+}
+
+Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length, std::int64_t step) {
+  if (!x) return {};
+  if (dim < 0) dim += x.rank();
+  const auto node = make_node<NarrowBackward>(x.torch(), {&x});
+  if (node) node->shape = &x.shape();
+  Shape shape = x.shape();
+  shape[dim] = length;
+  Strides strides = x.strides();
+  strides[static_cast<std::size_t>(dim)] *= step;
+  return attach(alias(x, shape, strides, x.offset() + start * x.stride(dim)), node);
+}
+
+Tensor full_slices(const Tensor& x, int count) {
+  Tensor part = x;
+  for (int i = 0; i < count && part; ++i) part = narrow(part, i, 0, x.size(i));
+  return part;
+}
+
+Tensor stack_last(const Tensor& a, const Tensor& b) {
+  if (!a || !b) return {};
+  Torch& torch = a.torch();
+  const auto node = make_node<StackLastBackward>(torch, {&a, &b});
+  Shape shape = a.shape();
+  shape[shape.rank++] = Dim{2};
+  Tensor out = torch.empty(OpKind::cat, shape, a.dtype());
+  torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(shape.rank - 1)}, {a.id(), b.id()}, {out.id()});
+  return attach(std::move(out), node);
 }
 
 Tensor select(const Tensor& x, int dim, std::int64_t index) {

@@ -135,17 +135,25 @@ Tensor slice(const Tensor& x, int dim, Dim length) {
 
 std::array<Tensor, 3> split3(const Tensor& x, int dim) {
   if (!x) return {};
+  Dim third = x.size(dim);
+  third.size /= 3;
+  return split3(x, dim, {third, third, third});
+}
+
+std::array<Tensor, 3> split3(const Tensor& x, int dim, const std::array<Dim, 3>& widths) {
+  if (!x) return {};
   const auto node = make_node<SplitBackward>(x.torch(), {&x});
-  Shape part = x.shape();
-  part[dim].size /= 3;
   if (node) {
     node->dim = dim;
     node->shape = &x.shape();
   }
   std::array<Tensor, 3> parts;
+  std::int64_t offset = x.offset();
   for (std::size_t i = 0; i < 3; ++i) {
-    const std::int64_t offset = x.offset() + static_cast<std::int64_t>(i) * part[dim].size * x.strides()[static_cast<std::size_t>(dim)];
+    Shape part = x.shape();
+    part[dim] = widths[i];
     parts[i] = attach(alias(x, part, x.strides(), offset), node);
+    offset += widths[i].size * x.stride(dim);
   }
   return parts;
 }
