@@ -24,10 +24,7 @@ constexpr Dim P{1024, letters::P};
 std::string formula(std::initializer_list<Dim> dims, DType dtype = DType::float32) {
   Program program;
   program.letter_values = {B.size, T.size, C.size, NH.size, V.size, P.size};
-  TensorInfo tensor;
-  tensor.dtype = dtype;
-  program.layouts.push_back({Shape(dims), {}});
-  return formula_of(program, tensor);
+  return formula_of(program, {.shape = Shape(dims), .dtype = dtype});
 }
 
 TEST_CASE("formulas are products of the field's letters and the element's size", "[names]") {

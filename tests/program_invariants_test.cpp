@@ -23,13 +23,13 @@ using testing::RunEvent;
 
 /// One past the last byte that a view reaches, in its storage.
 Bytes reach(const Program& program, const TensorInfo& tensor) {
-  const auto& [shape, strides] = program.layouts[tensor.layout];
-  std::int64_t last = tensor.offset;
+  const auto& [shape, strides, offset, dtype] = program.layouts[tensor.layout];
+  std::int64_t last = offset;
   for (int i = 0; i < shape.rank; ++i) {
     if (shape[i].size == 0) return 0;
     last += (shape[i].size - 1) * strides[static_cast<std::size_t>(i)];
   }
-  return static_cast<Bytes>(last + 1) * size_of(tensor.dtype);
+  return static_cast<Bytes>(last + 1) * size_of(dtype);
 }
 
 TEST_CASE("storages are born once in a step, and every free names a live one", "[invariants]") {
@@ -134,9 +134,8 @@ std::vector<std::string> script_of(const Program& program, int repeats) {
           std::string(name_of(op.kind)) + " " + std::to_string(op.layer) + " " + std::to_string(op.flags) + " " + std::to_string(op.scalar);
       for (int i = 0; i < op.inputs + op.outputs + op.scratch; ++i) {
         const TensorInfo& tensor = program.tensors[program.operands[op.first + static_cast<std::uint32_t>(i)]];
-        line +=
-            " | " + std::to_string(names[tensor.storage]) + " " + std::string(name_of(tensor.dtype)) + " " + std::to_string(tensor.offset);
-        const auto& [shape, strides] = program.layouts[tensor.layout];
+        const auto& [shape, strides, offset, dtype] = program.layouts[tensor.layout];
+        line += " | " + std::to_string(names[tensor.storage]) + " " + std::string(name_of(dtype)) + " " + std::to_string(offset);
         for (int d = 0; d < shape.rank; ++d)
           line += " " + std::to_string(shape[d].size) + ":" + std::to_string(strides[static_cast<std::size_t>(d)]) + ":" +
                   std::to_string(shape[d].letters);

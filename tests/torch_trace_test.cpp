@@ -88,7 +88,7 @@ std::vector<Line> lines_of(const Program& program, int steps) {
     line.action = alloc ? TraceAction::allocate : TraceAction::free;
     line.number = alloc ? storage.bytes : e.allocation;
     line.text = testing::describe(program, e.event.index) + "; now step " + std::to_string(e.step) + ", " + std::string(name_of(e.phase));
-    const DType dtype = program.tensors[storage.tensor].dtype;
+    const DType dtype = program.layout_of(storage.tensor).dtype;
     line.cast = !alloc && storage.op == OpKind::copy && storage.phase == Phase::forward && size_of(dtype) == 2;
     lines.push_back(std::move(line));
   });

@@ -22,8 +22,8 @@ Config tiny(const std::string& changes) {
 }
 
 Program in_double(Program program) {
-  for (TensorInfo& t : program.tensors) {
-    if (t.dtype == DType::float32) t.dtype = DType::float64;
+  for (Layout& layout : program.layouts) {
+    if (layout.dtype == DType::float32) layout.dtype = DType::float64;
   }
   for (StorageInfo& s : program.storages) s.bytes *= 2;
   return program;

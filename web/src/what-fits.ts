@@ -1,6 +1,6 @@
 // <what-fits>: the element itself. It holds the session, reads attributes, chooses parts; all else is theirs.
 import { html, LitElement, nothing, type PropertyDeclarations, type TemplateResult } from 'lit';
-import { explainFailure, sharedEngine } from './data/adapter.js';
+import { engineIsIdle, explainFailure, sharedEngine } from './data/adapter.js';
 import { FIELDS, put } from './data/fields.js';
 import { readLink, valueOf, writeLink } from './data/link.js';
 import { Session } from './data/session.js';
@@ -25,6 +25,8 @@ export const PARTS = ['verdict', 'bar', 'controls', 'mountain', 'advice', 'sweep
 export type PartName = (typeof PARTS)[number];
 /** Width in em from which the controls stand beside the answer. */
 const WIDE = 62;
+/** Pixels from the screen at which an element's core starts. */
+const NEAR = 300;
 /** What an author gets who asks for nothing. */
 const USUAL: readonly PartName[] = ['verdict', 'bar', 'controls'];
 
@@ -166,9 +168,16 @@ export class WhatFits extends LitElement {
       this.#address = new Address(this.session, this.#fromAttributes());
       this.#address.read();
     }
-    // The core starts when the element comes near the screen.
-    this.#watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void this.#start(), { rootMargin: '300px' });
+    // The core starts when the element comes near the screen. An observer says so only after a frame, so the page's first element
+    // looks for itself and has the module compiled meanwhile.
+    if (engineIsIdle() && this.#near()) void sharedEngine().catch(() => {});
+    this.#watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void this.#start(), { rootMargin: `${NEAR}px` });
     this.#watch.observe(this);
+  }
+
+  #near(): boolean {
+    const { top, bottom } = this.getBoundingClientRect();
+    return this.getClientRects().length > 0 && top < innerHeight + NEAR && bottom > -NEAR;
   }
 
   override disconnectedCallback(): void {

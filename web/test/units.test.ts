@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytes, fixed, parameters, parseWhole } from '../src/data/units.js';
+import { bytes, count, fixed, parameters, parseWhole, tick } from '../src/data/units.js';
 
 const GIB = 1024 ** 3;
 const plain = (text: string) => text.replace(/\u202f/g, ' ');
@@ -14,6 +14,19 @@ test('sizes keep to the family of the unit and never read as nothing', () => {
   assert.equal(plain(bytes(999_999, 'GB', 'en')), '1,000 kB');
   assert.equal(plain(bytes(0, 'GiB', 'en')), '0 B');
   assert.equal(plain(bytes(-3 * GIB, 'GiB', 'en')), '-3.00 GiB');
+});
+
+test('numbers written here are those that Intl writes', () => {
+  const integers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+  const hundredths = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  let seed = 1;
+  for (let i = 0; i < 2000; ++i) {
+    seed = (seed * 48271) % 2147483647;
+    const value = Math.PI * (seed - 1e9) * 10 ** ((i % 12) - 6); // never half of a digit, where Intl rounds the decimal, toFixed the binary number
+    assert.equal(count(value, 'en-US'), integers.format(value), String(value));
+    assert.equal(plain(fixed(value * GIB, 'GiB', 2, 'en-US')), `${hundredths.format(value)} GiB`, String(value));
+  }
+  assert.deepEqual([tick(2), tick(2.5), tick(1234.56)].map((text) => text.replace(',', '')), ['2', '2.5', '1234.6']);
 });
 
 test('headlines keep the unit', () => {

@@ -66,6 +66,8 @@ using Strides = std::array<std::int64_t, kMaxRank>;
 struct Layout {
   Shape shape;
   Strides strides{};
+  std::int64_t offset = 0;  ///< in elements
+  DType dtype = DType::float32;
 };
 
 using StorageId = std::uint32_t;
@@ -75,9 +77,7 @@ using LayoutId = std::uint32_t;
 /// A view of a storage.
 struct TensorInfo {
   StorageId storage = 0;
-  LayoutId layout = 0;      ///< index into Program::layouts
-  std::int64_t offset = 0;  ///< in elements
-  DType dtype = DType::float32;
+  LayoutId layout = 0;  ///< index into Program::layouts
 };
 
 enum class Phase : std::uint8_t { warmup, model, optimizer, forward, backward, clip, optimizer_step, zero_grad };
@@ -233,6 +233,7 @@ struct OpInfo {
 };
 namespace op_flags {
 inline constexpr std::uint8_t last_dimension = 1;  ///< sum: over the last dimension
+inline constexpr std::uint8_t recomputed = 4;      ///< any: runs a second time, for a checkpoint
 inline constexpr std::uint8_t fresh_momentum = 2;  ///< sgd_momentum: the buffer was made in this step and holds the gradient
 }  // namespace op_flags
 
@@ -258,6 +259,7 @@ struct Program {
   std::vector<StorageInfo> storages;
   std::vector<TensorInfo> tensors;
   std::deque<Layout> layouts;  ///< a deque: tensors at work look at its elements while it grows
+  const Layout& layout_of(TensorId tensor) const { return layouts[tensors[tensor].layout]; }
   std::vector<OpInfo> ops;
   std::vector<TensorId> operands;
   std::vector<std::string> labels;
@@ -274,6 +276,6 @@ struct Program {
 std::string program_hash(const Program& program);
 
 /// "B·NH·T²·4": the letters with what is left as a number, and the element's size. Empty when the shape has no letters.
-std::string formula_of(const Program& program, const TensorInfo& tensor);
+std::string formula_of(const Program& program, const Layout& layout);
 
 }  // namespace whatfits

@@ -10,18 +10,18 @@ namespace whatfits {
 namespace {
 
 LedgerRow row_of(const Program& program, const StorageInfo& storage) {
-  const TensorInfo& tensor = program.tensors[storage.tensor];
+  const Layout& layout = program.layout_of(storage.tensor);
   LedgerRow row;
   row.category = storage.category;
   row.label = program.labels[storage.label];
   if (row.label.empty()) row.label = std::string(name_of(storage.op));
   row.layer = storage.layer;
   row.op = storage.op;
-  const Shape& shape = program.layouts[tensor.layout].shape;
+  const Shape& shape = layout.shape;
   for (int i = 0; i < shape.rank; ++i) row.shape.push_back(shape[i].size);
-  row.dtype = tensor.dtype;
+  row.dtype = layout.dtype;
   row.bytes = storage.bytes;
-  row.formula = formula_of(program, tensor);
+  row.formula = formula_of(program, layout);
   return row;
 }
 

@@ -19,10 +19,10 @@ std::string program_hash(const Program& program) {
   }
   for (const StorageInfo& s : program.storages) hash.number(s.bytes);
   for (const TensorInfo& t : program.tensors) {
-    hash.number(t.storage);
-    hash.number(static_cast<std::uint64_t>(t.dtype));
-    hash.number(static_cast<std::uint64_t>(t.offset));
     const Layout& layout = program.layouts[t.layout];
+    hash.number(t.storage);
+    hash.number(static_cast<std::uint64_t>(layout.dtype));
+    hash.number(static_cast<std::uint64_t>(layout.offset));
     for (int i = 0; i < layout.shape.rank; ++i) {
       hash.number(static_cast<std::uint64_t>(layout.shape[i].size));
       hash.number(static_cast<std::uint64_t>(layout.strides[static_cast<std::size_t>(i)]));

@@ -129,10 +129,10 @@ int letters::exponent(Letters all, int index) {
   }
 }
 
-std::string formula_of(const Program& program, const TensorInfo& tensor) {
+std::string formula_of(const Program& program, const Layout& layout) {
   static constexpr const char* kLetter[] = {"B", "T", "C", "NH", "V", "P"};
   static constexpr int kOrder[] = {0, 3, 1, 2, 4, 5};  // B·NH·T·C·V·P, as the field writes it
-  const Shape& shape = program.layouts[tensor.layout].shape;
+  const Shape& shape = layout.shape;
   Letters all = 0;
   for (int i = 0; i < shape.rank; ++i) all += shape[i].letters;
   if (all == 0) return {};
@@ -156,7 +156,7 @@ std::string formula_of(const Program& program, const TensorInfo& tensor) {
   const std::int64_t rest = shape.elements() * denominator / numerator;
   std::string formula = rest == 1 && !factors.empty() ? "" : std::to_string(rest);
   if (!formula.empty() && !factors.empty()) formula += "·";
-  return formula.append(factors).append(divisors).append("·").append(std::to_string(size_of(tensor.dtype)));
+  return formula.append(factors).append(divisors).append("·").append(std::to_string(size_of(layout.dtype)));
 }
 
 }  // namespace whatfits

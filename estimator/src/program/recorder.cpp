@@ -1,29 +1,37 @@
 #include "program/recorder.h"
 
+#include <limits>
+
 namespace whatfits {
 
-std::size_t Recorder::Hash::operator()(const Layout& layout) const {
-  std::uint64_t hash = static_cast<std::uint64_t>(layout.shape.rank);
-  const auto mix = [&](std::int64_t n) { hash = (hash ^ static_cast<std::uint64_t>(n)) * 0x9e3779b97f4a7c15; };
+namespace {
+
+constexpr LayoutId kVacant = std::numeric_limits<LayoutId>::max();
+
+std::size_t hash_of(const Layout& layout) {
+  const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+  std::uint64_t hash = u(layout.shape.rank) + 8 * u(layout.offset) + (u(static_cast<std::int64_t>(layout.dtype)) << 56);
   for (int i = 0; i < layout.shape.rank; ++i) {
-    mix(layout.shape[i].size);
-    mix(layout.shape[i].letters);
-    mix(layout.strides[static_cast<std::size_t>(i)]);
+    const std::uint64_t dim = u(layout.shape[i].size) * 0xff51afd7ed558ccd + u(layout.shape[i].letters) * 0xc4ceb9fe1a85ec53 +
+                              u(layout.strides[static_cast<std::size_t>(i)]) * 0xd6e8feb86659fd93;
+    hash = (hash ^ dim) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 32;
   }
   return static_cast<std::size_t>(hash);
 }
 
-bool Recorder::Same::operator()(const Layout& a, const Layout& b) const {
-  if (!(a.shape == b.shape)) return false;
+bool same(const Layout& a, const Layout& b) {
+  if (a.offset != b.offset || a.dtype != b.dtype || a.shape.rank != b.shape.rank) return false;
   for (int i = 0; i < a.shape.rank; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (a.shape[i].letters != b.shape[i].letters || a.strides[at] != b.strides[at]) return false;
+    if (a.shape[i].size != b.shape[i].size || a.shape[i].letters != b.shape[i].letters || a.strides[at] != b.strides[at]) return false;
   }
   return true;
 }
 
-Recorder::Recorder(std::size_t block_runs) {
+}  // namespace
+
+Recorder::Recorder(std::size_t block_runs) : layout_index_(512, kVacant) {
   // What a GPT-2 block of eager attention with AdamW takes, forward, backward and update; others are not far from it.
   program.events.reserve(264 * block_runs);
   program.storages.reserve(96 * block_runs);
@@ -46,10 +54,24 @@ StorageId Recorder::alloc(Bytes bytes, OpKind op) {
 
 void Recorder::free(StorageId storage) { push(EventKind::free, storage); }
 
-LayoutId Recorder::layout(const Shape& shape, const Strides& strides) {
-  const auto [at, is_new] = layout_index_.try_emplace({shape, strides}, static_cast<LayoutId>(program.layouts.size()));
-  if (is_new) program.layouts.push_back(at->first);
-  return at->second;
+LayoutId Recorder::layout(const Layout& layout) {
+  const auto place_of = [this](const Layout& wanted) {
+    std::size_t place = hash_of(wanted) % layout_index_.size();
+    while (layout_index_[place] != kVacant && !same(program.layouts[layout_index_[place]], wanted)) {
+      place = (place + 1) % layout_index_.size();
+    }
+    return place;
+  };
+  const std::size_t place = place_of(layout);
+  if (layout_index_[place] != kVacant) return layout_index_[place];
+  const auto id = static_cast<LayoutId>(program.layouts.size());
+  program.layouts.push_back(layout);
+  layout_index_[place] = id;
+  if (2 * program.layouts.size() > layout_index_.size()) {
+    layout_index_.assign(2 * layout_index_.size(), kVacant);
+    for (LayoutId k = 0; k <= id; ++k) layout_index_[place_of(program.layouts[k])] = k;
+  }
+  return id;
 }
 
 TensorId Recorder::tensor(const TensorInfo& info) {
@@ -57,9 +79,14 @@ TensorId Recorder::tensor(const TensorInfo& info) {
   return static_cast<TensorId>(program.tensors.size() - 1);
 }
 
+void Recorder::at_work(OpInfo& info) const {
+  info.layer = layer_;
+  if (recomputing) info.flags |= op_flags::recomputed;
+}
+
 void Recorder::op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
                   std::initializer_list<TensorId> scratch) {
-  info.layer = layer_;
+  at_work(info);
   info.first = static_cast<std::uint32_t>(program.operands.size());
   info.inputs = static_cast<std::uint16_t>(inputs.size());
   info.outputs = static_cast<std::uint16_t>(outputs.size());
@@ -70,7 +97,7 @@ void Recorder::op(OpInfo info, std::initializer_list<TensorId> inputs, std::init
 }
 
 void Recorder::op(OpInfo info, const std::vector<TensorId>& operands) {
-  info.layer = layer_;
+  at_work(info);
   info.first = static_cast<std::uint32_t>(program.operands.size());
   program.operands.insert(program.operands.end(), operands.begin(), operands.end());
   program.ops.push_back(info);

@@ -25,7 +25,7 @@ class Recorder {
   StorageId alloc(Bytes bytes, OpKind op);
   void free(StorageId storage);
   /// The number of this layout; equal ones have one number. Program::layouts keeps the place of each for good.
-  LayoutId layout(const Shape& shape, const Strides& strides);
+  LayoutId layout(const Layout& layout);
   TensorId tensor(const TensorInfo& info);
   /// Runs a kernel. Operands are inputs, outputs, scratch, in this order.
   void op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
@@ -37,6 +37,8 @@ class Recorder {
   Phase phase() const { return phase_; }
   void layer(std::int16_t layer);
   std::int16_t layer() const { return layer_; }
+  /// Operators from here on run a second time.
+  bool recomputing = false;
 
   std::uint32_t label(std::string_view text);
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
@@ -47,21 +49,21 @@ class Recorder {
   void finish();
 
  private:
+  void at_work(OpInfo& info) const;
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-    std::size_t operator()(const Layout& layout) const;
   };
   struct Same {
     using is_transparent = void;
     bool operator()(std::string_view a, std::string_view b) const { return a == b; }
-    bool operator()(const Layout& a, const Layout& b) const;
   };
   std::unordered_map<std::string, std::uint32_t, Hash, Same> label_index_;
-  std::unordered_map<Layout, LayoutId, Hash, Same> layout_index_;
+  // Every tensor of a recording asks for its layout, and a model has some tens of them: an open table, at most half full.
+  std::vector<LayoutId> layout_index_;
 };
 
 }  // namespace whatfits

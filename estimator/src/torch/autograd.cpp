@@ -11,7 +11,7 @@ AccumulateGrad::AccumulateGrad(Torch& torch, Tensor variable_) : Node(torch), va
   --torch.next_sequence;  // leaves are not numbered: they go first
   sequence = std::numeric_limits<std::uint64_t>::max();
   variable->accumulator = this;
-  outputs.push_back({&variable.shape(), variable.dtype()});
+  outputs.push_back(&variable.layout());
 }
 
 AccumulateGrad::~AccumulateGrad() { variable->accumulator = nullptr; }
@@ -28,7 +28,7 @@ Tensor attach(Tensor out, const Ref<Node>& node) {
   if (!node || !out) return out;
   out->grad_fn = node;
   out->output_nr = static_cast<std::uint8_t>(node->outputs.size());
-  node->outputs.push_back({&out.shape(), out.dtype()});
+  node->outputs.push_back(&out.layout());
   return out;
 }
 
@@ -68,7 +68,7 @@ void accumulate(Tensor& slot, Tensor&& grad) {
     slot = std::move(grad);
     return;
   }
-  if (slot->refs == 1 && slot->storage->refs == 1 && is_non_overlapping_and_dense(slot.shape(), slot->strides)) {
+  if (slot->refs == 1 && slot->storage->refs == 1 && is_non_overlapping_and_dense(slot.shape(), slot.strides())) {
     add_(slot, grad);
   } else {
     slot = add(slot, grad);
@@ -76,7 +76,7 @@ void accumulate(Tensor& slot, Tensor&& grad) {
 }
 
 bool obeys_layout_contract(const Tensor& grad, const Tensor& variable) {
-  if (!is_non_overlapping_and_dense(variable.shape(), variable->strides)) return grad.is_contiguous();
+  if (!is_non_overlapping_and_dense(variable.shape(), variable.strides())) return grad.is_contiguous();
   for (int i = 0; i < grad.rank(); ++i) {
     if (grad.size(i).size != 1 && grad.stride(i) != variable.stride(i)) return false;
   }
@@ -87,8 +87,9 @@ bool obeys_layout_contract(const Tensor& grad, const Tensor& variable) {
 void validate(const Node& node, Grads& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (!out[i] || !node.wants(i)) continue;
-    const Node::Output& expected = node.next[i].node->outputs[node.next[i].input];
-    if (&out[i].shape() != expected.shape && !(out[i].shape() == *expected.shape)) out[i] = sum_to(out[i], *expected.shape);
+    const Layout& expected = *node.next[i].node->outputs[node.next[i].input];
+    if (&out[i].layout() == &expected) continue;
+    if (!(out[i].shape() == expected.shape)) out[i] = sum_to(out[i], expected.shape);
     if (out[i].dtype() != expected.dtype) out[i] = to(out[i], expected.dtype);
   }
 }
@@ -214,7 +215,7 @@ void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
     place = detach(grad);
   } else {
     const Strides strides =
-        is_non_overlapping_and_dense(variable.shape(), variable->strides) ? variable->strides : contiguous_strides(variable.shape());
+        is_non_overlapping_and_dense(variable.shape(), variable.strides()) ? variable.strides() : contiguous_strides(variable.shape());
     place = torch.empty_strided(OpKind::copy, variable.shape(), strides, grad.dtype());
     torch.recorder.op({.kind = OpKind::copy}, {grad.id()}, {place.id()});
   }

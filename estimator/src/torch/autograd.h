@@ -38,12 +38,9 @@ struct Node : Pooled {
   std::uint64_t sequence;
   std::int16_t layer = kNoLayer;  ///< block that made it, so that backward's tensors belong somewhere
   PoolVector<Edge> next;
-  /// What each of the operator's outputs looked like; a gradient that comes in differently is summed or cast to it.
-  struct Output {
-    const Shape* shape = nullptr;  ///< of the program's layouts
-    DType dtype = DType::float32;
-  };
-  PoolVector<Output> outputs;
+  /// What each of the operator's outputs looked like, of the program's layouts; a gradient that comes in differently is summed or
+  /// cast to it.
+  PoolVector<const Layout*> outputs;
 
   // While backward runs.
   Grads buffer;

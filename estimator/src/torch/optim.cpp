@@ -10,7 +10,7 @@ namespace {
 /// A tensor of the optimizer that looks like the parameter and lives as long as the optimizer.
 Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
   Torch& torch = parameter.torch();
-  Tensor state = torch.empty_strided(op, parameter.shape(), parameter->strides, parameter.dtype());
+  Tensor state = torch.empty_strided(op, parameter.shape(), parameter.strides(), parameter.dtype());
   const Program& program = torch.recorder.program;
   const StorageInfo& of = program.storages[parameter->storage->id];
   state.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
@@ -88,7 +88,7 @@ void OptimizerState::adamw_foreach() {
   // torch._foreach_sqrt makes the denominators of all parameters at once; the list is dropped last to first.
   std::vector<Tensor> denominators;
   for (const Tensor& p : parameters_) {
-    denominators.push_back(torch_.empty_strided(OpKind::adamw, p.shape(), p->strides, p.dtype()));
+    denominators.push_back(torch_.empty_strided(OpKind::adamw, p.shape(), p.strides(), p.dtype()));
     denominators.back().named("square roots of exp_avg_sq");
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) adam(OpKind::adamw, i, {denominators[i].id()});
@@ -110,9 +110,9 @@ void OptimizerState::adamw_for_loop() {
   Tensor denom;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
-    Tensor root = torch_.empty_strided(OpKind::sqrt, p.shape(), p->strides, p.dtype());
+    Tensor root = torch_.empty_strided(OpKind::sqrt, p.shape(), p.strides(), p.dtype());
     root.named("square root of exp_avg_sq");
-    Tensor quotient = torch_.empty_strided(OpKind::div, p.shape(), p->strides, p.dtype());
+    Tensor quotient = torch_.empty_strided(OpKind::div, p.shape(), p.strides(), p.dtype());
     quotient.named("AdamW's denominator");
     root.reset();
     adam(OpKind::adamw, i, {quotient.id()});
@@ -144,7 +144,7 @@ namespace {
 struct TensorList {
   TensorList(Torch& torch, const std::vector<Tensor>& parameters, OpKind op, const char* label) {
     for (const Tensor& p : parameters) {
-      tensors.push_back(torch.empty_strided(op, p.shape(), p->strides, p.dtype()));
+      tensors.push_back(torch.empty_strided(op, p.shape(), p.strides(), p.dtype()));
       tensors.back().named(label);
     }
   }

@@ -53,7 +53,7 @@ Tensor over_rows(const Tensor& x, OpKind op) {
 }
 
 Tensor like(const Tensor& x, OpKind op, const char* label) {
-  Tensor t = x.torch().empty_strided(op, x.shape(), x->strides, x.dtype());
+  Tensor t = x.torch().empty_strided(op, x.shape(), x.strides(), x.dtype());
   t.named(label);
   return t;
 }

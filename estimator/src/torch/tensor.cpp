@@ -7,22 +7,20 @@ namespace whatfits::torch {
 
 StorageImpl::~StorageImpl() { torch.recorder.free(id); }
 
-TensorImpl::TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Shape& shape_, const Strides& strides_, std::int64_t offset_,
-                       DType dtype_)
-    : dtype(dtype_), id(id_), shape(shape_), strides(strides_), offset(offset_), storage(std::move(storage_)) {}
+TensorImpl::TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Layout& layout_)
+    : id(id_), layout(layout_), storage(std::move(storage_)) {}
 
 TensorImpl::~TensorImpl() = default;
 
 Torch& Tensor::torch() const { return impl_->storage->torch; }
-const Shape& Tensor::shape() const {
-  static const Shape undefined;
-  return impl_ ? impl_->shape : undefined;
+const Layout& Tensor::layout() const {
+  static const Layout undefined;
+  return impl_ ? impl_->layout : undefined;
 }
-std::int64_t Tensor::stride(int i) const { return impl_->strides[static_cast<std::size_t>(i < 0 ? rank() + i : i)]; }
-DType Tensor::dtype() const { return impl_->dtype; }
+std::int64_t Tensor::stride(int i) const { return strides()[static_cast<std::size_t>(i < 0 ? rank() + i : i)]; }
 TensorId Tensor::id() const { return impl_->id; }
 bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->grad_fn); }
-bool Tensor::is_contiguous() const { return torch::is_contiguous(impl_->shape, impl_->strides); }
+bool Tensor::is_contiguous() const { return torch::is_contiguous(shape(), strides()); }
 
 const Tensor& Tensor::named(std::string_view label) const {
   if (impl_) torch().recorder.storage(impl_->storage->id).label = torch().recorder.label(label);

@@ -18,13 +18,13 @@ struct TensorImpl;
 
 /// A piece of device memory. Allocated when made, freed when the last tensor that looks at it is gone.
 struct StorageImpl : Pooled {
-  StorageImpl(Torch& torch_, StorageId id_) : torch(torch_), id(id_) {}
+  StorageImpl(Torch& torch_, StorageId id_) : id(id_), torch(torch_) {}
   ~StorageImpl();
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
   std::uint32_t refs = 0;  ///< tensors that look at it
-  Torch& torch;
   const StorageId id;
+  Torch& torch;
 };
 
 using whatfits::Shape;
@@ -42,12 +42,15 @@ class Tensor {
   const Ref<TensorImpl>& impl() const { return impl_; }
 
   Torch& torch() const;
-  const Shape& shape() const;
+  const Layout& layout() const;
+  const Shape& shape() const { return layout().shape; }
+  const Strides& strides() const { return layout().strides; }
+  std::int64_t offset() const { return layout().offset; }
   Dim size(int i) const { return shape()[i]; }
   std::int64_t stride(int i) const;
   int rank() const { return shape().rank; }
   std::int64_t elements() const { return shape().elements(); }
-  DType dtype() const;
+  DType dtype() const { return layout().dtype; }
   TensorId id() const;
   /// Part of the graph: a leaf that wants a gradient, or made from one.
   bool requires_grad() const;
@@ -62,20 +65,17 @@ class Tensor {
 };
 
 struct TensorImpl : Pooled {
-  /// `shape_` and `strides_` must be those of one of the program's layouts, which stay where they are.
-  TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Shape& shape_, const Strides& strides_, std::int64_t offset_, DType dtype_);
+  /// `layout_` must be one of the program's, which stay where they are.
+  TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Layout& layout_);
   ~TensorImpl();
   TensorImpl(const TensorImpl&) = delete;
   TensorImpl& operator=(const TensorImpl&) = delete;
 
   std::uint32_t refs = 0;
-  const DType dtype;
   bool leaf_requires_grad = false;
   std::uint8_t output_nr = 0;  ///< which output of grad_fn
   const TensorId id;
-  const Shape& shape;
-  const Strides& strides;
-  const std::int64_t offset;  ///< in elements
+  const Layout& layout;
   const Ref<StorageImpl> storage;
   Ref<TensorImpl> base;  ///< of a view: the tensor it looks into, which it keeps alive
   Ref<Node> grad_fn;

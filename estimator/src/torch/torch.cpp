@@ -6,11 +6,10 @@
 
 namespace whatfits::torch {
 
-Tensor Torch::tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, std::int64_t offset, DType dtype) {
-  const LayoutId layout = recorder.layout(shape, strides);
-  const TensorId id = recorder.tensor({.storage = storage->id, .layout = layout, .offset = offset, .dtype = dtype});
-  const Layout& kept = recorder.program.layouts[layout];
-  return Tensor(Ref<TensorImpl>(new TensorImpl(id, std::move(storage), kept.shape, kept.strides, offset, dtype)));
+Tensor Torch::tensor(Ref<StorageImpl> storage, const Layout& layout) {
+  const LayoutId known = recorder.layout(layout);
+  const TensorId id = recorder.tensor({.storage = storage->id, .layout = known});
+  return Tensor(Ref<TensorImpl>(new TensorImpl(id, std::move(storage), recorder.program.layouts[known])));
 }
 
 Tensor Torch::empty(OpKind op, const Shape& shape, DType dtype) { return empty_strided(op, shape, contiguous_strides(shape), dtype); }
@@ -18,7 +17,7 @@ Tensor Torch::empty(OpKind op, const Shape& shape, DType dtype) { return empty_s
 Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& strides, DType dtype) {
   const Bytes bytes = static_cast<Bytes>(shape.elements()) * size_of(dtype);
   Ref<StorageImpl> storage(new StorageImpl(*this, recorder.alloc(bytes, op)));
-  Tensor t = tensor(std::move(storage), shape, strides, 0, dtype);
+  Tensor t = tensor(std::move(storage), {.shape = shape, .strides = strides, .dtype = dtype});
   StorageInfo& info = recorder.storage(t->storage->id);
   info.tensor = t.id();
   // Score-shaped and vocabulary-shaped tensors are what people look for in a ledger, whoever made them.
@@ -49,13 +48,11 @@ void Torch::need_blas_workspace() {
 }
 
 Tensor alias(const Tensor& t, const Shape& shape, const Strides& strides, std::int64_t offset) {
-  Tensor out = t.torch().tensor(t->storage, shape, strides, offset, t.dtype());
+  Tensor out = t.torch().tensor(t->storage, {.shape = shape, .strides = strides, .offset = offset, .dtype = t.dtype()});
   out->base = t->base ? t->base : t.impl();
   return out;
 }
 
-Tensor detach(const Tensor& t) {
-  return Tensor(Ref<TensorImpl>(new TensorImpl(t.id(), t->storage, t.shape(), t->strides, t->offset, t.dtype())));
-}
+Tensor detach(const Tensor& t) { return Tensor(Ref<TensorImpl>(new TensorImpl(t.id(), t->storage, t.layout()))); }
 
 }  // namespace whatfits::torch

@@ -61,7 +61,7 @@ class Torch {
   /// Allocated by the first product on a thread, after its output (Context::getCurrentCUDABlasHandle).
   void need_blas_workspace();
   /// A look at a storage.
-  Tensor tensor(Ref<StorageImpl> storage, const Shape& shape, const Strides& strides, std::int64_t offset, DType dtype);
+  Tensor tensor(Ref<StorageImpl> storage, const Layout& layout);
 
  private:
   Tensor workspaces_[2];

@@ -34,11 +34,11 @@ Executor::Executor(const Program& program, const Config& config, NativeSource& s
 
 View Executor::view(TensorId tensor) const {
   const TensorInfo& info = program_.tensors[tensor];
-  View v;
-  const Bytes offset = static_cast<Bytes>(info.offset) * size_of(info.dtype);
-  v.data = static_cast<char*>(source_.pointer(walk_.address(info.storage))) + offset;
-  v.dtype = info.dtype;
   const Layout& layout = program_.layouts[info.layout];
+  View v;
+  const Bytes offset = static_cast<Bytes>(layout.offset) * size_of(layout.dtype);
+  v.data = static_cast<char*>(source_.pointer(walk_.address(info.storage))) + offset;
+  v.dtype = layout.dtype;
   v.rank = layout.shape.rank;
   v.strides = layout.strides;
   for (int i = 0; i < v.rank; ++i) v.sizes[static_cast<std::size_t>(i)] = layout.shape[i].size;

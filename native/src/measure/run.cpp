@@ -21,7 +21,7 @@ namespace {
 
 /// What the repeated step has to compute and to move, from its operators' shapes.
 void count_work(const Program& program, RunResult& result) {
-  const auto shape = [&](TensorId id) -> const Shape& { return program.layouts[program.tensors[id].layout].shape; };
+  const auto shape = [&](TensorId id) -> const Shape& { return program.layout_of(id).shape; };
   for (std::size_t i = program.first_end; i < program.events.size(); ++i) {
     if (program.events[i].kind != EventKind::op) continue;
     const OpInfo& op = program.ops[program.events[i].index];
@@ -32,7 +32,7 @@ void count_work(const Program& program, RunResult& result) {
       continue;
     }
     for (std::size_t k = 0; k < std::size_t{op.inputs} + op.outputs; ++k) {
-      result.step_bytes += static_cast<double>(shape(ids[k]).elements()) * static_cast<double>(size_of(program.tensors[ids[k]].dtype));
+      result.step_bytes += static_cast<double>(shape(ids[k]).elements()) * static_cast<double>(size_of(program.layout_of(ids[k]).dtype));
     }
   }
 }

@@ -90,6 +90,25 @@ export interface Ledger extends Counters {
 
 export type StepReading = 'before' | 'after_forward' | 'after_backward' | 'after_optimizer_step' | 'after_zero_grad' | 'peak';
 
+/** How long an optimizer step takes, from what its operators compute and move. */
+export interface Time {
+  tokens: number;
+  flops: number;
+  flops_recomputed: number;
+  /** (6·N + 12·L·C·T) · tokens */
+  flops_by_rule: number;
+  bytes_moved: number;
+  optimizer_bytes_moved: number;
+  operators: number;
+  /** Why there is no time. */
+  unknown?: string;
+  /** In words: which shares of the card's rates. */
+  assumed?: string;
+  /** From the fastest to the slowest. */
+  microseconds?: [number, number];
+  tokens_per_second?: [number, number];
+}
+
 export interface Report {
   schema_version: 1;
   request: Request;
@@ -109,6 +128,7 @@ export interface Report {
   settled: { step: number; period: number } | null;
   ledger: LedgerRow[];
   categories: Categories;
+  time?: Time;
   accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; error_band: number | null };
   assumptions: string[];
 }
@@ -143,6 +163,8 @@ export interface Advice {
   /** The changed request, at its own batch. */
   fits: boolean;
   largest_batch: number;
+  /** Of the request's own time a token; null where the card's rates are not known. */
+  time_percent: number | null;
   /** The whole changed request, to apply. From a job only. */
   request?: Request;
 }

@@ -80,6 +80,9 @@ export function sharedEngine(): Promise<Engine> {
   return keeper[KEY];
 }
 
+/** Nobody on the page has asked for it yet. */
+export const engineIsIdle = (): boolean => (globalThis as Keeper)[KEY] === undefined;
+
 /** Why there is nothing to see, in a sentence for the reader. */
 export function explainFailure(error: unknown): { code: string; message: string } {
   if (error instanceof CoreError) {

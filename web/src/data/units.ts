@@ -10,7 +10,14 @@ const DECIMAL = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
 /** Digits follow the reader's language. `GiB` is no unit that Intl knows, so the suffix is ours. */
 const formatters = new Map<string, Intl.NumberFormat>();
-function digits(value: number, decimals: number, locale?: string): string {
+/** Languages whose numbers are written here as Intl would: the first formatter of a page costs tens of milliseconds. */
+const PLAIN = /^en(-(US|GB|CA|AU|NZ|IE))?$/;
+function digits(value: number, decimals: number, locale = globalThis.navigator?.language): string {
+  if (PLAIN.test(locale ?? '') && Math.abs(value) < 1e9) {
+    const [whole = '', rest] = value.toFixed(decimals).split('.');
+    const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+    return rest === undefined ? grouped : `${grouped}.${rest}`;
+  }
   const key = `${locale ?? ''}/${decimals}`;
   let format = formatters.get(key);
   if (!format) {
@@ -37,6 +44,11 @@ export function fixed(bytes: number, unit: Unit, decimals = unit === 'MiB' ? 0 :
 /** The number alone, without its unit. */
 export function bare(bytes: number, unit: Unit, decimals = unit === 'MiB' ? 0 : 2, locale?: string): string {
   return digits(bytes / size(unit), decimals, locale);
+}
+
+/** With one digit after the point where it is not zero: an axis. */
+export function tick(value: number, locale?: string): string {
+  return digits(value, Number.isInteger(Math.round(value * 10) / 10) ? 0 : 1, locale);
 }
 
 /** In the unit, or a smaller one of its family when it would round to nothing. */

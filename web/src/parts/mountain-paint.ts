@@ -3,7 +3,7 @@
 import { areaPath, axisTicks, linePath, stackEdges } from '../data/columns.js';
 import { GROUPS } from '../data/palette.js';
 import type { Columns, Stretch, Timeline } from '../data/types.js';
-import { bytes, fixed, size, type Unit } from '../data/units.js';
+import { bytes, fixed, size, tick, type Unit } from '../data/units.js';
 import { nextPrefix, patternDefs, svg } from './patterns.js';
 
 export interface View {
@@ -113,11 +113,11 @@ export class MountainPaint {
   #paintAxis(view: View, floor: number, scale: number): void {
     const out: SVGElement[] = [];
     const unit = size(view.unit);
-    for (const tick of axisTicks(view.top, unit, view.height < 260 ? 4 : 5)) {
-      const y = Math.round(HEAD + floor - tick * scale) + 0.5;
+    for (const at of axisTicks(view.top, unit, view.height < 260 ? 4 : 5)) {
+      const y = Math.round(HEAD + floor - at * scale) + 0.5;
       out.push(svg('path', { d: `M${LEFT} ${y}H${view.width - RIGHT}` }));
       const text = svg('text', { x: LEFT - 7, y: y + 4, 'text-anchor': 'end' });
-      text.textContent = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 }).format(tick / unit);
+      text.textContent = tick(at / unit);
       out.push(text);
     }
     const name = svg('text', { x: LEFT - 7, y: HEAD + floor + 4, 'text-anchor': 'end' });

@@ -38,7 +38,7 @@ Tensor empty_heads_inside(Torch& torch, OpKind op, const Shape& shape, DType dty
 }
 
 Tensor empty_like(OpKind op, const Tensor& x) {
-  return x.torch().empty_strided(op, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
+  return x.torch().empty_strided(op, x.shape(), like_strides(x.shape(), x.strides()), x.dtype());
 }
 
 FlashAttention flash_sizes(const Tensor& q, bool dropout) {
@@ -210,9 +210,9 @@ struct PadBackward final : Node {
 
 struct SliceBackward final : Node {
   using Node::Node;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
-    Tensor whole = torch.empty(OpKind::copy, shape, grads[0].dtype());
+    Tensor whole = torch.empty(OpKind::copy, *shape, grads[0].dtype());
     torch.recorder.op({.kind = OpKind::copy}, {grads[0].id()}, {whole.id()});
     out.push_back(std::move(whole));
   }
@@ -234,7 +234,7 @@ Tensor pad_last(const Tensor& x, Dim wide) {
 Tensor cut_last(const Tensor& x, Dim narrow) {
   if (!x) return {};
   const auto node = make_node<SliceBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   return attach(slice(x, 3, narrow), node);
 }
 

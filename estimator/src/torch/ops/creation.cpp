@@ -26,7 +26,7 @@ Tensor full(Torch& torch, const Shape& shape, DType dtype, double value) {
 namespace {
 Tensor filled_like(const Tensor& x, double value) {
   Torch& torch = x.torch();
-  Tensor out = torch.empty_strided(OpKind::fill, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
+  Tensor out = torch.empty_strided(OpKind::fill, x.shape(), like_strides(x.shape(), x.strides()), x.dtype());
   torch.recorder.op({.kind = OpKind::fill, .scalar = value}, {}, {out.id()});
   return out;
 }

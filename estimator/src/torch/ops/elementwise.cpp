@@ -111,7 +111,7 @@ struct MaskedFillBackward final : Node {
   Saved mask;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     const Tensor where = mask.unpack();
-    Tensor dx = torch.empty_strided(OpKind::masked_fill_backward, grads[0].shape(), like_strides(grads[0].shape(), grads[0]->strides),
+    Tensor dx = torch.empty_strided(OpKind::masked_fill_backward, grads[0].shape(), like_strides(grads[0].shape(), grads[0].strides()),
                                     grads[0].dtype());
     torch.recorder.op({.kind = OpKind::masked_fill_backward}, {grads[0].id(), where.id()}, {dx.id()});
     out.push_back(std::move(dx));
@@ -124,7 +124,7 @@ struct GeluBackward final : Node {
   Saved self;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     const Tensor x = self.unpack();
-    Tensor dx = torch.empty_strided(OpKind::gelu_backward, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
+    Tensor dx = torch.empty_strided(OpKind::gelu_backward, x.shape(), like_strides(x.shape(), x.strides()), x.dtype());
     torch.recorder.op({.kind = OpKind::gelu_backward}, {grads[0].id(), x.id()}, {dx.id()});
     out.push_back(std::move(dx));
   }
@@ -268,7 +268,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   if (node) node->mask.save(mask);
   Torch& torch = x.torch();
   if (torch.stopped) return {};
-  Tensor out = torch.empty_strided(OpKind::masked_fill, x.shape(), like_strides(x.shape(), x->strides), x.dtype());
+  Tensor out = torch.empty_strided(OpKind::masked_fill, x.shape(), like_strides(x.shape(), x.strides()), x.dtype());
   torch.recorder.op({.kind = OpKind::masked_fill, .scalar = value}, {x.id(), mask.id()}, {out.id()});
   return attach(std::move(out), node);
 }

@@ -18,10 +18,10 @@ Tensor plain(const Tensor& like, OpKind op, const Shape& shape, DType dtype) {
 struct TopKBackward final : Node {
   using Node::Node;
   Saved indices;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch&, Grads& grads, Grads& out) override {
     const Tensor kept = indices.unpack();
-    out.push_back(plain(grads[0], OpKind::fill, shape, grads[0].dtype()));
+    out.push_back(plain(grads[0], OpKind::fill, *shape, grads[0].dtype()));
   }
   void release() override { indices.reset(); }
 };
@@ -29,10 +29,10 @@ struct TopKBackward final : Node {
 /// The gradient expanded, without memory.
 struct SumBackward final : Node {
   using Node::Node;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch&, Grads& grads, Grads& out) override {
-    Tensor g = grads[0].rank() == shape.rank ? grads[0] : unsqueeze(grads[0], 1);
-    out.push_back(expand(g, shape));
+    Tensor g = grads[0].rank() == shape->rank ? grads[0] : unsqueeze(grads[0], 1);
+    out.push_back(expand(g, *shape));
   }
 };
 
@@ -64,18 +64,18 @@ struct DivBackward final : Node {
 struct IndexBackward final : Node {
   using Node::Node;
   Saved indices;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     const Tensor index = indices.unpack();
     constexpr OpKind op = OpKind::index_backward;
-    Tensor whole = plain(grads[0], op, shape, grads[0].dtype());
+    Tensor whole = plain(grads[0], op, *shape, grads[0].dtype());
     {
       Tensor linear = plain(index, op, index.shape(), DType::int64);
       linear = plain(linear, op, index.shape(), DType::int64);
       const Tensor sorted = plain(index, op, index.shape(), DType::int64);
       const Tensor order = plain(index, op, index.shape(), DType::int64);
       const Tensor positions = plain(index, op, index.shape(), DType::int64);
-      torch.scratch(op, index_sort_scratch(index.elements(), shape[0].size - 1, torch.device.compute_capability))
+      torch.scratch(op, index_sort_scratch(index.elements(), (*shape)[0].size - 1, torch.device.compute_capability))
           .named("radix sort scratch");
     }
     out.push_back(std::move(whole));
@@ -95,10 +95,10 @@ struct MaskedFillInPlaceBackward final : Node {
 
 struct ChunkBackward final : Node {
   using Node::Node;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
-    Tensor whole = torch.empty(OpKind::cat, shape, grads[0].dtype());
-    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(shape.rank - 1)}, {grads[0].id(), grads[1].id()}, {whole.id()});
+    Tensor whole = torch.empty(OpKind::cat, *shape, grads[0].dtype());
+    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(shape->rank - 1)}, {grads[0].id(), grads[1].id()}, {whole.id()});
     out.push_back(std::move(whole));
   }
 };
@@ -113,7 +113,7 @@ struct GroupedMmBackward final : Node {
     const Tensor w = weight.unpack();
     out.resize(2);
     out[0] = plain(grads[0], OpKind::mm, x.shape(), x.dtype());
-    out[1] = torch.empty_strided(OpKind::mm, w.shape(), w->strides, w.dtype());
+    out[1] = torch.empty_strided(OpKind::mm, w.shape(), w.strides(), w.dtype());
     torch.recorder.op({.kind = OpKind::mm}, {x.id(), grads[0].id()}, {out[1].id()});
   }
   void release() override {
@@ -135,7 +135,7 @@ TopK topk(const Tensor& x, Dim k) {
   out.values.named("router weights");
   out.indices.named("chosen experts");
   if (node) {
-    node->shape = x.shape();
+    node->shape = &x.shape();
     node->indices.save(out.indices);
   }
   if (x.torch().stopped) return {};
@@ -149,7 +149,7 @@ void divide_by_sum_(Tensor& x) {
   Shape rows = x.shape();
   rows[-1] = Dim{};
   const auto sum_node = make_node<SumBackward>(torch, {&x});
-  if (sum_node) sum_node->shape = x.shape();
+  if (sum_node) sum_node->shape = &x.shape();
   Tensor sum = torch.empty(OpKind::sum, rows, x.dtype());
   run_sum(x, sum, row_sum(rows.elements(), x.size(-1).size, size_of(x.dtype()), {torch.device.sm_count, torch.device.compute_capability}));
   sum = attach(std::move(sum), sum_node);
@@ -170,7 +170,7 @@ Tensor index_rows(const Tensor& x, const Tensor& index) {
   if (!x || !index) return {};
   const auto node = make_node<IndexBackward>(x.torch(), {&x});
   if (node) {
-    node->shape = x.shape();
+    node->shape = &x.shape();
     node->indices.save(index);
   }
   if (x.torch().stopped) return {};
@@ -196,12 +196,12 @@ void masked_fill_(Tensor& x, const Tensor& mask) {
 std::array<Tensor, 2> chunk2(const Tensor& x) {
   if (!x) return {};
   const auto node = make_node<ChunkBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   Shape half = x.shape();
   half[-1].size /= 2;
   std::array<Tensor, 2> parts;
-  parts[0] = attach(alias(x, half, x->strides, x->offset), node);
-  parts[1] = attach(alias(x, half, x->strides, x->offset + half[-1].size * x.stride(-1)), node);
+  parts[0] = attach(alias(x, half, x.strides(), x.offset()), node);
+  parts[1] = attach(alias(x, half, x.strides(), x.offset() + half[-1].size * x.stride(-1)), node);
   return parts;
 }
 
@@ -224,7 +224,7 @@ Tensor sum_groups(const Tensor& x, Dim tokens, Dim k) {
   if (!x) return {};
   const Tensor grouped = view(x, {tokens, k, x.size(1)});
   const auto node = make_node<SumBackward>(x.torch(), {&grouped});
-  if (node) node->shape = grouped.shape();
+  if (node) node->shape = &grouped.shape();
   return attach(plain(grouped, OpKind::sum, {tokens, x.size(1)}, x.dtype()), node);
 }
 

@@ -10,15 +10,15 @@ namespace {
 Tensor narrowed(const Tensor& x, int dim, std::int64_t start, Dim length) {
   Shape shape = x.shape();
   shape[dim] = length;
-  return alias(x, shape, x->strides, x->offset + start * x.stride(dim));
+  return alias(x, shape, x.strides(), x.offset() + start * x.stride(dim));
 }
 
 /// slice_backward: zeros of the whole, then the gradient is copied into its place.
 struct NarrowBackward final : Node {
   using Node::Node;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
-    Tensor whole = torch.empty(OpKind::slice_backward, shape, grads[0].dtype());
+    Tensor whole = torch.empty(OpKind::slice_backward, *shape, grads[0].dtype());
     torch.recorder.op({.kind = OpKind::slice_backward}, {grads[0].id()}, {whole.id()});
     out.push_back(std::move(whole));
   }
@@ -31,7 +31,7 @@ struct StackLastBackward final : Node {
     const Tensor& grad = grads[0];
     Shape shape = grad.shape();
     --shape.rank;
-    for (int i = 0; i < 2; ++i) out.push_back(alias(grad, shape, grad->strides, grad->offset + i * grad.stride(-1)));
+    for (int i = 0; i < 2; ++i) out.push_back(alias(grad, shape, grad.strides(), grad.offset() + i * grad.stride(-1)));
   }
 };
 
@@ -54,7 +54,7 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length) {
   if (!x) return {};
   if (dim < 0) dim += x.rank();
   const auto node = make_node<NarrowBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   return attach(narrowed(x, dim, start, length), node);
 }
 
@@ -62,12 +62,12 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length, std::int
   if (!x) return {};
   if (dim < 0) dim += x.rank();
   const auto node = make_node<NarrowBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   Shape shape = x.shape();
   shape[dim] = length;
-  Strides strides = x->strides;
+  Strides strides = x.strides();
   strides[static_cast<std::size_t>(dim)] *= step;
-  return attach(alias(x, shape, strides, x->offset + start * x.stride(dim)), node);
+  return attach(alias(x, shape, strides, x.offset() + start * x.stride(dim)), node);
 }
 
 Tensor full_slices(const Tensor& x, int count) {
@@ -90,10 +90,10 @@ Tensor stack_last(const Tensor& a, const Tensor& b) {
 Tensor select(const Tensor& x, int dim, std::int64_t index) {
   if (!x) return {};
   const auto node = make_node<NarrowBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   Shape shape = x.shape();
-  Strides strides = x->strides;
-  const std::int64_t offset = x->offset + index * x.stride(dim);
+  Strides strides = x.strides();
+  const std::int64_t offset = x.offset() + index * x.stride(dim);
   for (int i = dim; i + 1 < shape.rank; ++i) {
     shape[i] = shape[i + 1];
     strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i + 1)];

@@ -26,10 +26,10 @@ namespace {
 
 struct MeanBackward final : Node {
   using Node::Node;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     // The gradient, expanded without memory, divided by the count.
-    Tensor whole = torch.empty(OpKind::div_scalar, shape, grads[0].dtype());
+    Tensor whole = torch.empty(OpKind::div_scalar, *shape, grads[0].dtype());
     torch.recorder.op({.kind = OpKind::div_scalar}, {grads[0].id()}, {whole.id()});
     out.push_back(std::move(whole));
   }
@@ -70,14 +70,14 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   }
   Tensor out = torch.empty(OpKind::sum, shape, x.dtype());
   run_sum(x, out, staging_of(x, kept));
-  return alias(out, shape, out->strides, 0);
+  return alias(out, shape, out.strides(), 0);
 }
 
 Tensor mean_last(const Tensor& x) {
   if (!x) return {};
   Torch& torch = x.torch();
   const auto node = make_node<MeanBackward>(torch, {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   Shape shape = x.shape();
   const std::int64_t cols = shape[-1].size;
   shape[-1] = Dim{};

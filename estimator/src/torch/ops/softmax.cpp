@@ -11,9 +11,9 @@ struct SoftmaxBackward final : Node {
   DType input_dtype = DType::float32;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     const Tensor y = result.unpack();
-    Tensor dx = torch.empty_strided(OpKind::softmax_backward, y.shape(), like_strides(y.shape(), y->strides), input_dtype);
+    Tensor dx = torch.empty_strided(OpKind::softmax_backward, y.shape(), like_strides(y.shape(), y.strides()), input_dtype);
     // The kernel wants grad * output as a tensor of its own.
-    const Tensor product = torch.empty_strided(OpKind::softmax_backward, y.shape(), like_strides(y.shape(), y->strides), y.dtype());
+    const Tensor product = torch.empty_strided(OpKind::softmax_backward, y.shape(), like_strides(y.shape(), y.strides()), y.dtype());
     product.named("softmax backward: gradient times output");
     torch.recorder.op({.kind = OpKind::softmax_backward}, {grads[0].id(), y.id()}, {dx.id()}, {product.id()});
     out.push_back(std::move(dx));
@@ -39,7 +39,7 @@ Tensor softmax(const Tensor& input, DType dtype) {
   const auto node = make_node<SoftmaxBackward>(torch, {&x});
   if (node) node->input_dtype = x.dtype();
   Tensor out =
-      torch.empty_strided(OpKind::softmax, x.shape(), like_strides(x.shape(), x->strides), fused_half ? DType::float32 : x.dtype());
+      torch.empty_strided(OpKind::softmax, x.shape(), like_strides(x.shape(), x.strides()), fused_half ? DType::float32 : x.dtype());
   torch.recorder.op({.kind = OpKind::softmax}, {x.id()}, {out.id()});
   if (node) node->result.save_output(out);
   if (torch.stopped) return {};

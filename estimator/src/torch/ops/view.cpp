@@ -9,8 +9,8 @@ namespace {
 /// view, and the view at the end of a product (UnsafeViewBackward0).
 struct ViewBackward final : Node {
   using Node::Node;
-  Shape shape;
-  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(reshape(grads[0], shape)); }
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(reshape(grads[0], *shape)); }
 };
 
 struct TransposeBackward final : Node {
@@ -22,8 +22,8 @@ struct TransposeBackward final : Node {
 
 struct ExpandBackward final : Node {
   using Node::Node;
-  Shape shape;
-  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(grads[0].shape() == shape ? grads[0] : sum_to(grads[0], shape)); }
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
+  void apply(Torch&, Grads& grads, Grads& out) override { out.push_back(grads[0].shape() == *shape ? grads[0] : sum_to(grads[0], *shape)); }
 };
 
 struct CloneBackward final : Node {
@@ -34,12 +34,12 @@ struct CloneBackward final : Node {
 struct SplitBackward final : Node {
   using Node::Node;
   int dim = 0;
-  Shape shape;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     for (std::size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i]) grads[i] = full(torch, *outputs[i].shape, outputs[i].dtype, 0);
+      if (!grads[i]) grads[i] = full(torch, outputs[i]->shape, outputs[i]->dtype, 0);
     }
-    Tensor whole = torch.empty(OpKind::cat, shape, grads[0].dtype());
+    Tensor whole = torch.empty(OpKind::cat, *shape, grads[0].dtype());
     torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()},
                       {whole.id()});
     out.push_back(std::move(whole));
@@ -59,16 +59,16 @@ Tensor copy_to(const Tensor& x, const Strides& strides) {
 Tensor view(const Tensor& x, const Shape& shape) {
   if (!x) return {};
   Strides strides{};
-  if (!view_strides(x.shape(), x->strides, shape, strides)) return {};
+  if (!view_strides(x.shape(), x.strides(), shape, strides)) return {};
   const auto node = make_node<ViewBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
-  return attach(alias(x, shape, strides, x->offset), node);
+  if (node) node->shape = &x.shape();
+  return attach(alias(x, shape, strides, x.offset()), node);
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   if (!x) return {};
   Strides strides{};
-  if (view_strides(x.shape(), x->strides, shape, strides)) return view(x, shape);
+  if (view_strides(x.shape(), x.strides(), shape, strides)) return view(x, shape);
   return view(copy_to(x, contiguous_strides(x.shape())), shape);
 }
 
@@ -80,10 +80,10 @@ Tensor transpose(const Tensor& x, int a, int b) {
     node->b = b;
   }
   Shape shape = x.shape();
-  Strides strides = x->strides;
+  Strides strides = x.strides();
   std::swap(shape[a], shape[b]);
   std::swap(strides[static_cast<std::size_t>(a)], strides[static_cast<std::size_t>(b)]);
-  return attach(alias(x, shape, strides, x->offset), node);
+  return attach(alias(x, shape, strides, x.offset()), node);
 }
 
 Tensor t(const Tensor& x) { return transpose(x, 0, 1); }
@@ -92,9 +92,9 @@ Tensor unsqueeze(const Tensor& x, int dim) {
   if (!x) return {};
   if (dim < 0) dim += x.rank() + 1;
   const auto node = make_node<ViewBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
+  if (node) node->shape = &x.shape();
   Shape shape = x.shape();
-  Strides strides = x->strides;
+  Strides strides = x.strides();
   const std::int64_t stride = dim < x.rank() ? x.size(dim).size * x.stride(dim) : 1;
   for (int i = shape.rank++; i > dim; --i) {
     shape[i] = shape[i - 1];
@@ -102,18 +102,18 @@ Tensor unsqueeze(const Tensor& x, int dim) {
   }
   shape[dim] = Dim{};
   strides[static_cast<std::size_t>(dim)] = stride;
-  return attach(alias(x, shape, strides, x->offset), node);
+  return attach(alias(x, shape, strides, x.offset()), node);
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
   if (!x) return {};
   const auto node = make_node<ExpandBackward>(x.torch(), {&x});
-  if (node) node->shape = x.shape();
-  Strides strides = x->strides;
+  if (node) node->shape = &x.shape();
+  Strides strides = x.strides();
   for (int i = 0; i < shape.rank; ++i) {
     if (x.size(i).size == 1 && shape[i].size != 1) strides[static_cast<std::size_t>(i)] = 0;
   }
-  return attach(alias(x, shape, strides, x->offset), node);
+  return attach(alias(x, shape, strides, x.offset()), node);
 }
 
 Tensor contiguous(const Tensor& x) {
@@ -123,14 +123,14 @@ Tensor contiguous(const Tensor& x) {
 
 Tensor clone(const Tensor& x) {
   if (!x) return {};
-  return copy_to(x, like_strides(x.shape(), x->strides));
+  return copy_to(x, like_strides(x.shape(), x.strides()));
 }
 
 Tensor slice(const Tensor& x, int dim, Dim length) {
   if (!x) return {};
   Shape shape = x.shape();
   shape[dim] = length;
-  return alias(x, shape, x->strides, x->offset);
+  return alias(x, shape, x.strides(), x.offset());
 }
 
 std::array<Tensor, 3> split3(const Tensor& x, int dim) {
@@ -145,14 +145,14 @@ std::array<Tensor, 3> split3(const Tensor& x, int dim, const std::array<Dim, 3>&
   const auto node = make_node<SplitBackward>(x.torch(), {&x});
   if (node) {
     node->dim = dim;
-    node->shape = x.shape();
+    node->shape = &x.shape();
   }
   std::array<Tensor, 3> parts;
-  std::int64_t offset = x->offset;
+  std::int64_t offset = x.offset();
   for (std::size_t i = 0; i < 3; ++i) {
     Shape part = x.shape();
     part[dim] = widths[i];
-    parts[i] = attach(alias(x, part, x->strides, offset), node);
+    parts[i] = attach(alias(x, part, x.strides(), offset), node);
     offset += widths[i].size * x.stride(dim);
   }
   return parts;
