@@ -15,7 +15,7 @@ const std::string kModel = "--model gpt2-from-scratch --seq-len 1024 ";
 
 TEST_CASE("the smallest card that runs it", "[cli]") {
   // 20 sequences are the most on an A40 (fixtures/published/gpt2-a40.json); the others have half and nearly twice its memory.
-  const Result result = whatfits("fit " + kModel + "--batch 20 --devices a100-80gb,a10g,a40 --json");
+  const Result result = run_cli("fit " + kModel + "--batch 20 --devices a100-80gb,a10g,a40 --json");
   CHECK(result.status == 0);
   const json answer = json::parse(result.out);
   CHECK(answer["smallest"] == "a40");
@@ -26,26 +26,30 @@ TEST_CASE("the smallest card that runs it", "[cli]") {
   CHECK(answer["devices"][2]["fits"] == true);
   CHECK(answer["devices"][1]["tokens_per_second"][0] < answer["devices"][1]["tokens_per_second"][1]);
 
-  const Result words = whatfits("fit " + kModel + "--batch 20 --devices a10g,a40");
+  const Result words = run_cli("fit " + kModel + "--batch 20 --devices a10g,a40");
   CHECK(first_line(words.out) == "The smallest card that runs it: NVIDIA A40 (a40, 45,440 MiB free)");
-  const Result none = whatfits("fit " + kModel + "--batch 21 --devices a10g,a40");
+  const Result none = run_cli("fit " + kModel + "--batch 21 --devices a10g,a40");
   CHECK(none.status == 1);
   CHECK(first_line(none.out) == "None of these cards runs it");
 
   // Bfloat16 autocast is not for every card: those are left out of "all", and named when asked for.
-  const json all = json::parse(whatfits("fit " + kModel + "--batch 1 --precision amp-bf16 --devices all --json").out);
+  const json all = json::parse(run_cli("fit " + kModel + "--batch 1 --precision amp-bf16 --devices all --json").out);
   CHECK(all["devices"].size() > 25);
   refused("fit " + kModel + "--devices a40 --axis seq-len", "--axis: cannot stand beside --devices, which asks for the request as it is");
-  CHECK(whatfits("fit " + kModel + "--devices a41").status == 2);
+  CHECK(run_cli("fit " + kModel + "--devices a41").status == 2);
 }
 
 TEST_CASE("sizes by formula and replayed", "[cli]") {
-  const Result result = whatfits("explain --sizes --json");
+  const Result result = run_cli("explain --sizes --json");
   REQUIRE(result.status == 0);
   const json answer = json::parse(result.out);
-  // The account's own printed rows, 4.069 and 7.726 GB (fixtures/published/general-account.json).
-  CHECK(answer["shapes"][1]["account"]["total"].get<std::uint64_t>() / 1'000'000 == 4069);
-  CHECK(answer["shapes"][2]["account"]["total"].get<std::uint64_t>() / 1'000'000 == 7726);
+  // The account's own printed rows, 4.069 and 7.726 GB, of shapes inferred to a rounding (fixtures/published/general-account.json).
+  const auto within_a_rounding = [&](int row, double printed) {
+    const double total = answer["shapes"][static_cast<std::size_t>(row)]["account"]["total"].get<double>();
+    return total > (printed - 0.001) * 1e9 && total < (printed + 0.001) * 1e9;
+  };
+  CHECK(within_a_rounding(1, 4.069));
+  CHECK(within_a_rounding(2, 7.726));
   for (const json& row : answer["published"]) {
     INFO(row["name"]);
     // Weights, gradients and two moments in fp32 are the least that a replay can show.
@@ -56,11 +60,10 @@ TEST_CASE("sizes by formula and replayed", "[cli]") {
 }
 
 TEST_CASE("how long it takes", "[cli]") {
-  const Result result = whatfits("estimate " + kModel + "--batch 8 --tokens 8192000");
+  const Result result = run_cli("estimate " + kModel + "--batch 8 --tokens 8192000");
   CHECK(has(result.out, " a step of 8,192 tokens, "));
   CHECK(has(result.out, "8,192,000 tokens: "));
-  CHECK(has(result.out, "Assumed: products at 40 to 80 % of the card's peak"));
-  CHECK(
-      has(whatfits("estimate " + kModel + "--precision amp-bf16 --device a10g").out, "Time: not known, as the rate at which NVIDIA A10G"));
+  CHECK(has(result.out, "Assumed"));
+  CHECK(has(run_cli("estimate " + kModel + "--precision amp-bf16 --device a10g").out, "Time: not known, as the rate at which NVIDIA A10G"));
   refused("estimate " + kModel + "--tokens many", "--tokens: \"many\" is not allowed: must be a whole number from 0 to 1000000000000000");
 }

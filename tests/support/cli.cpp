@@ -39,7 +39,7 @@ fs::path written(const std::string& name, const std::string& text) {
   return scratch() / name;
 }
 
-Result whatfits(const std::string& words, const std::string& input, const std::string& before) {
+Result run_cli(const std::string& words, const std::string& input, const std::string& before) {
   const fs::path in = written("in", input);
   const fs::path out = scratch() / "out";
   const fs::path err = scratch() / "err";
@@ -55,7 +55,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 void refused(const std::string& words, const std::string& line, const std::string& input) {
   INFO(words);
-  const Result result = whatfits(words, input);
+  const Result result = run_cli(words, input);
   CHECK(result.status == 2);
   CHECK(result.out.empty());
   CHECK(result.err == "whatfits: " + line + "\n");

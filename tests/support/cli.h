@@ -21,7 +21,7 @@ struct Result {
 };
 
 /// `words` as a shell would read them, `before` goes ahead of the program's name (variables).
-Result whatfits(const std::string& words, const std::string& input = "", const std::string& before = "");
+Result run_cli(const std::string& words, const std::string& input = "", const std::string& before = "");
 
 bool has(const std::string& text, const std::string& part);
 std::string first_line(const std::string& text);

@@ -321,3 +321,105 @@ export interface Presets {
   /** Ids that the catalogue has and this version does not replay yet. */
   models_to_come: string[];
 }
+
+/** Why a request of a measured run could not be met. */
+export interface RecordedFailure extends Counters {
+  /** Index of the event. */
+  event: number;
+  /** What was asked for, and the segment that the allocator then asked the device for. */
+  tensor: number;
+  requested: number;
+  /** On the device. */
+  free: number;
+  pool: 'small' | 'large';
+  /** Free in that pool, largest first. */
+  pieces: number[];
+  bound_by: 'allocated' | 'reserved';
+  message: string;
+  /** The line of the script. */
+  place: string;
+}
+
+/** What a measured snapshot is, of the first device with events. */
+export interface RecordingSummary {
+  device: number;
+  /** Kept, and in the file. */
+  events: number;
+  events_in_file: number;
+  allocations: number;
+  peak: Counters & { event: number };
+  end: Counters;
+  /** Events at which cached segments were given back to make room. */
+  retries: number[];
+  failures: RecordedFailure[];
+  /** Events that do not fit what was seen before them. */
+  strange: number;
+}
+
+export interface RecordedBlock {
+  address: number;
+  size: number;
+  state: 'allocated' | 'pending' | 'free';
+}
+
+export interface RecordedSegment {
+  address: number;
+  size: number;
+  small: boolean;
+  blocks: RecordedBlock[];
+}
+
+/** What is held right after an event. */
+export interface RecordedMoment {
+  at: number;
+  action: string;
+  size: number;
+  place: string;
+  counters: Counters & { active: number };
+  /** By the line of the script that made them, the largest first. */
+  holders: { place: string; bytes: number; tensors: number }[];
+  segments: RecordedSegment[];
+}
+
+/** One value per pixel column, each its highest. */
+export interface RecordedColumns {
+  width: number;
+  allocated: Float64Array;
+  reserved: Float64Array;
+  /** The prediction last compared with, at the same events; 0 without one. */
+  predictedAllocated: Float64Array;
+  predictedReserved: Float64Array;
+  /** Of the highest `allocated`. */
+  event: Uint32Array;
+}
+
+/** Tensors that differ for one reason. */
+export interface Cause {
+  kind: 'kept' | 'freed_early' | 'forward_pass' | 'optimizer_copy' | 'model_copy' | 'extra' | 'missing' | 'rounding' | 'other_process';
+  title: string;
+  advice: string;
+  tensors: number;
+  times: number;
+  /** Bytes by which it moves the measured peak, and that it leaves alive at the end. */
+  at_peak: number;
+  at_end: number;
+  /** The line of the script; may be empty. */
+  place: string;
+  stack: { name: string; filename: string; line: number }[];
+}
+
+/** A measured run laid over a prediction. */
+export interface Comparison {
+  steps: number;
+  measured_allocations: number;
+  predicted_allocations: number;
+  matched: number;
+  measured_peak: Counters;
+  predicted_peak: Counters;
+  difference: number;
+  unexplained: number;
+  freed_at_another_moment: number;
+  causes: Cause[];
+  request: Request;
+  verdict: 'as predicted' | 'differs';
+}
