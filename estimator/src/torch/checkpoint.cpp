@@ -54,15 +54,13 @@ struct ReentrantBackward final : Node {
   using Node::Node;
   BlockOfTwo run;
   Saved input, positional;
-  bool has_second = false;
-  Shape second_shape;
-  DType second_dtype = DType::float32;
+  const Layout* second_layout = nullptr;  ///< of the second result, if there is one
   bool autocast_enabled = false;
   DType autocast_dtype = DType::bfloat16;
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     Tensor second_grad;
-    if (has_second) {
-      second_grad = torch.empty(OpKind::fill, second_shape, second_dtype);
+    if (second_layout != nullptr) {
+      second_grad = torch.empty(OpKind::fill, second_layout->shape, second_layout->dtype);
       second_grad.named("gradient of a second result that nobody used");
       torch.recorder.op({.kind = OpKind::fill}, {}, {second_grad.id()});
     }
@@ -107,11 +105,7 @@ Tensor checkpoint_reentrant(const Tensor& x, const Tensor& positional, Tensor& s
     node->input.save(x);
     node->positional.save(positional);
     node->run = std::move(run);
-    if (more) {
-      node->has_second = true;
-      node->second_shape = more.shape();
-      node->second_dtype = more.dtype();
-    }
+    if (more) node->second_layout = &more.layout();
     node->autocast_enabled = torch.autocast.enabled;
     node->autocast_dtype = torch.autocast.dtype;
   }
