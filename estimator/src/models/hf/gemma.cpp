@@ -88,7 +88,7 @@ class Gemma final : public CausalLM {
 
   Tensor model(const Tensor& input_ids, const Tensor& attention_mask, DynamicCache* cache) {
     Tensor inputs_embeds = torch::embedding(embed_tokens_, input_ids);
-    inputs_embeds = embedded(torch::mul(inputs_embeds, embed_scale_));
+    inputs_embeds = embedded(torch::mul(inputs_embeds, torch::to(embed_scale_, embed_tokens_.dtype())));
     const Tensor position_ids = positions();
     Shared shared;
     shared.cache = cache;
