@@ -1,6 +1,6 @@
-# Turns fixtures/devices.json and fixtures/models.json into the table that the core compiles. A script (cmake -P), so that it
+# Turns fixtures/devices.json, fixtures/models.json and fixtures/published/throughput.json into the tables that the core compiles. A script (cmake -P), so that it
 # needs no other language and runs the same when the target is WebAssembly. fixtures/README.md states the rule for cards.
-#   cmake -DDEVICES=fixtures/devices.json -DMODELS=fixtures/models.json -DOUT=preset_tables.inc -P cmake/presets.cmake
+#   cmake -DDEVICES=devices.json -DMODELS=models.json -DTHROUGHPUT=throughput.json -DOUT=preset_tables.inc -P cmake/presets.cmake
 cmake_minimum_required(VERSION 3.25)
 
 # out = the member of a row as text, or `otherwise` where the row lacks it.
@@ -34,6 +34,18 @@ function(rows_of out_count text key)
   string(JSON count LENGTH "${text}" ${key})
   math(EXPR last "${count} - 1")
   set(${out_count} ${last} PARENT_SCOPE)
+endfunction()
+
+# out = a thousand times the row's decimal member, to the nearest whole number (CMake reads 149.7 as 149.69999999999999); 0 where the
+# row lacks it.
+function(thousandfold out row name)
+  member(value "${row}" ${name} 0)
+  set(milli 0)
+  if(value MATCHES "^([0-9]+)(\\.([0-9]*))?$")
+    string(SUBSTRING "${CMAKE_MATCH_3}0000" 0 4 rest)
+    math(EXPR milli "(${CMAKE_MATCH_1} * 10000 + 1${rest} - 10000 + 5) / 10")
+  endif()
+  set(${out} ${milli} PARENT_SCOPE)
 endfunction()
 
 function(cut_decimals var)
@@ -106,6 +118,14 @@ foreach(i RANGE ${last})
   endif()
   member(sm_count "${row}" sm_count 0)
 
+  thousandfold(fp32 "${row}" fp32_tflops)
+  thousandfold(bf16 "${row}" bf16_dense_tflops)
+  thousandfold(fp16 "${row}" fp16_tensor_dense_tflops)
+  if(fp16 EQUAL 0)
+    set(fp16 ${bf16})  # where a catalogue row gives bfloat16 only, float16 runs at the same rate
+  endif()
+  thousandfold(bandwidth "${row}" memory_bandwidth_gbs)
+
   set(aliases "")
   string(JSON count ERROR_VARIABLE absent LENGTH "${row}" aliases)
   if(NOT absent)
@@ -121,7 +141,7 @@ foreach(i RANGE ${last})
     set(budgets "${low}, ${high}")
   endif()
   string(APPEND table "    {\"${id}\", \"${aliases}\", \"${name}\", \"${vendor}\", ${total}, ${free}, ${capability}, ${sm_count}, "
-                      "${total_assumed}, ${free_assumed}, {${budgets}}},\n")
+                      "${total_assumed}, ${free_assumed}, {${budgets}}, {${fp32}, ${bf16}, ${fp16}, ${bandwidth}}},\n")
 endforeach()
 string(APPEND table "};\n\n")
 
@@ -176,6 +196,19 @@ foreach(i RANGE ${last})
   string(APPEND table "    {\"${id}\", \"${model_type}\", ${vocab}, ${positions}, ${width}, ${heads}, ${layers}, ${parameters}, "
                       "${kv_heads}, ${head_dim}, ${ffn}, ${window}, ${word_embed}, ${experts}, ${experts_used}, ${rope}, ${embd_pdrop}, ${attn_pdrop}, ${resid_pdrop}, "
                       "\"${activation}\", ${tied}, ${qkv_bias}, ${mlp_bias}, ${parallel}, ${pre}},\n")
+endforeach()
+string(APPEND table "};\n")
+
+
+file(READ "${THROUGHPUT}" text)
+string(APPEND table "\nconstexpr MeasuredPace kMeasuredPaces[] = {\n")
+rows_of(last "${text}" points)
+foreach(i RANGE ${last})
+  string(JSON row GET "${text}" points ${i})
+  foreach(key model parameters device batch seq_len how tokens_per_second)
+    string(JSON ${key} GET "${row}" ${key})
+  endforeach()
+  string(APPEND table "    {\"${model}\", ${parameters}, \"${device}\", ${batch}, ${seq_len}, \"${how}\", ${tokens_per_second}},\n")
 endforeach()
 string(APPEND table "};\n")
 

@@ -24,9 +24,9 @@ await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 const assets = {};
 for (const name of ['site.css', 'site.js', 'icon.svg']) assets[name] = await asset(`${here}assets/${name}`, name);
-// The element keeps its plain name: posts elsewhere point at it.
+// The element keeps its plain name: posts elsewhere point at it, and it finds the reader of snapshots beside it.
 if (!existsSync(element)) console.error('site: web/dist/what-fits.js is missing; the pages will show their fallbacks only');
-else await copyFile(element, `${out}what-fits.js`);
+else for (const name of ['what-fits.js', 'what-fits-snapshot.js']) await copyFile(`${here}../web/dist/${name}`, out + name);
 assets['what-fits.js'] = 'what-fits.js';
 const integrity = existsSync(element) ? `sha384-${createHash('sha384').update(await readFile(element)).digest('base64')}` : null;
 

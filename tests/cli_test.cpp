@@ -1,87 +1,28 @@
 // The command line from outside: the binary is run, and what it says, writes and returns is looked at.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/cli.h"
+
 namespace {
+
+using namespace whatfits::testing;
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
 const std::string kRun = "--model gpt2-from-scratch --batch 8 --device a40";
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// A folder of this process's own, removed at its end.
-const fs::path& scratch() {
-  struct Folder {
-    Folder() : path(fs::temp_directory_path() / ("whatfits-cli-test-" + std::to_string(::getpid()))) { fs::create_directories(path); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
-    fs::path path;
-  };
-  static const Folder folder;
-  return folder.path;
-}
-
-fs::path written(const std::string& name, const std::string& text) {
-  std::ofstream(scratch() / name, std::ios::binary) << text;
-  return scratch() / name;
-}
-
-struct Result {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-// `words` as a shell would read them, `before` goes ahead of the program's name (variables).
-Result whatfits(const std::string& words, const std::string& input = "", const std::string& before = "") {
-  const fs::path in = written("in", input);
-  const fs::path out = scratch() / "out";
-  const fs::path err = scratch() / "err";
-  const std::string command = "cd '" + scratch().string() + "' && " + before + " '" WHATFITS_BINARY "' " + words;
-  const std::string redirected = "{ " + command + "\n} <'" + in.string() + "' >'" + out.string() + "' 2>'" + err.string() + "'";
-  const int raw = std::system(redirected.c_str());
-  return {WIFEXITED(raw) ? WEXITSTATUS(raw) : -1, text_of(out), text_of(err)};
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-// Wrong input: status 2, this line, nothing on standard output.
-void refused(const std::string& words, const std::string& line, const std::string& input = "") {
-  INFO(words);
-  const Result result = whatfits(words, input);
-  CHECK(result.status == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err == "whatfits: " + line + "\n");
-}
-
 }  // namespace
 
 TEST_CASE("fit answers the question of the measured article", "[cli][golden]") {
-  const Result result = whatfits("fit --model gpt2-from-scratch --seq-len 1024 --device a40");
+  const Result result = run_cli("fit --model gpt2-from-scratch --seq-len 1024 --device a40");
   CHECK(result.status == 0);
   CHECK(result.err.empty());
   CHECK(first_line(result.out) == "Largest batch: 20 (sequences of 1,024 tokens) on NVIDIA A40");
@@ -98,7 +39,7 @@ TEST_CASE("fit answers the question of the measured article", "[cli][golden]") {
 }
 
 TEST_CASE("fit as JSON", "[cli]") {
-  const Result result = whatfits("fit --model gpt2-from-scratch --seq-len 1024 --device a40 --json");
+  const Result result = run_cli("fit --model gpt2-from-scratch --seq-len 1024 --device a40 --json");
   CHECK(result.status == 0);
   const json answer = json::parse(result.out);
   CHECK(answer.at("largest_batch") == 20);
@@ -108,31 +49,31 @@ TEST_CASE("fit as JSON", "[cli]") {
 }
 
 TEST_CASE("exit status says whether it fits", "[cli]") {
-  CHECK(whatfits("estimate " + kRun).status == 0);
-  CHECK(whatfits("estimate --model gpt2-from-scratch --batch 21").status == 1);
-  CHECK(whatfits("estimate --model gpt2-from-scratch --batch 21 --json").status == 1);
+  CHECK(run_cli("estimate " + kRun).status == 0);
+  CHECK(run_cli("estimate --model gpt2-from-scratch --batch 21").status == 1);
+  CHECK(run_cli("estimate --model gpt2-from-scratch --batch 21 --json").status == 1);
   const std::string tiny = R"('{"total_mib":1500,"free_mib":1000,"compute_capability":"8.6","sm_count":84}')";
-  const Result none = whatfits("fit --model gpt2-from-scratch --device " + tiny);
+  const Result none = run_cli("fit --model gpt2-from-scratch --device " + tiny);
   CHECK(none.status == 1);
   CHECK(first_line(none.out) == "Not even one sequence of 1,024 tokens fits on custom device");
 }
 
 TEST_CASE("estimate's JSON is the report, and its request is a request again", "[cli]") {
-  const Result first = whatfits("estimate " + kRun + " --json");
+  const Result first = run_cli("estimate " + kRun + " --json");
   REQUIRE(first.status == 0);
   const json report = json::parse(first.out);
   CHECK(report.at("verdict") == "fits");
   std::uint64_t sum = 0;
   for (const auto& [category, bytes] : report.at("categories").items()) sum += bytes.get<std::uint64_t>();
   CHECK(sum == report.at("peak").at("allocated"));
-  const Result second = whatfits("estimate - --json", report.at("request").dump());
+  const Result second = run_cli("estimate - --json", report.at("request").dump());
   CHECK(second.out == first.out);
 }
 
 TEST_CASE("a request file, standard input and flags are one language", "[cli]") {
   written("request.json", R"({"model": "gpt2-from-scratch", "batch": 4, "script": {"warmup_matmul": 0}})");
   const auto request = [](const std::string& words, const std::string& input = "") {
-    const Result result = whatfits("estimate --json " + words, input);
+    const Result result = run_cli("estimate --json " + words, input);
     INFO(result.err);
     REQUIRE(result.status == 0);
     return json::parse(result.out).at("request");
@@ -160,11 +101,11 @@ TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
           "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean fp32?");
   refused("estimate --model gpt2-from-scratch --allocator 5", "allocator: \"5\" is not allowed: must be an object");
   refused("estimate --model gpt2-from-scratch --steps 99", "steps: \"99\" is not allowed: must be a whole number from 1 to 64");
-  const Result several = whatfits("fit --model gpt2-from-scratch --batch 0 --steps 0");
+  const Result several = run_cli("fit --model gpt2-from-scratch --batch 0 --steps 0");
   CHECK(several.status == 2);
   CHECK(has(several.err, "batch: \"0\""));
   CHECK(has(several.err, "steps: \"0\""));
-  const Result missing = whatfits("fit");
+  const Result missing = run_cli("fit");
   CHECK(missing.status == 2);
   CHECK(has(missing.err, "model: is missing"));
 }
@@ -177,7 +118,7 @@ TEST_CASE("words that are no command line", "[cli]") {
   refused("estimate --batch 1 --batch 2", "--batch: is given more than once");
   refused("estimate a.json b.json", "estimate: one word too many: \"b.json\"");
   refused("devices now", "devices: one word too many: \"now\"");
-  const Result command = whatfits("fitt");
+  const Result command = run_cli("fitt");
   CHECK(command.status == 2);
   CHECK(has(command.err, "whatfits: command: \"fitt\" is not allowed: must be one of fit, estimate,"));
   CHECK(has(command.err, "did you mean fit?"));
@@ -185,7 +126,7 @@ TEST_CASE("words that are no command line", "[cli]") {
   refused("timeline --model gpt2-from-scratch --step 9", "--step: \"9\" is not allowed: must be a whole number from 0 to 3");
   refused("ledger --model gpt2-from-scratch --at -1", "--at: \"-1\" is not allowed: must be a whole number from 0 to 18446744073709551615");
   refused("sweep --model gpt2-from-scratch --batches 5..1", "--batches: \"5..1\" is not allowed: the range 5..1 runs backwards");
-  CHECK(has(whatfits("estimate $(printf '\\033[31m')").err, "?[31m"));  // nothing that a terminal would act on
+  CHECK(has(run_cli("estimate $(printf '\\033[31m')").err, "?[31m"));  // nothing that a terminal would act on
 }
 
 TEST_CASE("files that cannot be read", "[cli]") {
@@ -203,19 +144,19 @@ TEST_CASE("files that cannot be read", "[cli]") {
 
 TEST_CASE("output that cannot be written", "[cli]") {
   if (fs::exists("/dev/full")) {
-    const Result full = whatfits("devices >/dev/full");
+    const Result full = run_cli("devices >/dev/full");
     CHECK(full.status == 2);
     CHECK(full.err == "whatfits: standard output: cannot be written: No space left on device\n");
-    CHECK(whatfits("timeline " + kRun + " --svg /dev/full").status == 2);
+    CHECK(run_cli("timeline " + kRun + " --svg /dev/full").status == 2);
   }
-  CHECK(whatfits("devices >&-").status == 2);
-  const Result nowhere = whatfits("timeline " + kRun + " --svg no/such/folder.svg");
+  CHECK(run_cli("devices >&-").status == 2);
+  const Result nowhere = run_cli("timeline " + kRun + " --svg no/such/folder.svg");
   CHECK(nowhere.status == 2);
   CHECK(nowhere.err == "whatfits: no/such/folder.svg: cannot be written: No such file or directory\n");
 }
 
 TEST_CASE("the picture stands alone and keeps the peak", "[cli]") {
-  const Result result = whatfits("timeline " + kRun + " --svg step.svg");
+  const Result result = run_cli("timeline " + kRun + " --svg step.svg");
   REQUIRE(result.status == 0);
   CHECK(result.out == "Wrote step.svg\n");
   const std::string svg = text_of(scratch() / "step.svg");
@@ -244,125 +185,125 @@ TEST_CASE("the picture stands alone and keeps the peak", "[cli]") {
   }
   CHECK(open.empty());
   for (const auto& entry : fs::directory_iterator(scratch())) CHECK_FALSE(has(entry.path().filename().string(), "step.svg."));
-  CHECK(whatfits("timeline " + kRun + " --svg -").out == svg);
+  CHECK(run_cli("timeline " + kRun + " --svg -").out == svg);
 }
 
 TEST_CASE("the plot in the terminal", "[cli]") {
-  const Result result = whatfits("timeline " + kRun);
+  const Result result = run_cli("timeline " + kRun);
   CHECK(result.status == 0);
   CHECK(has(result.out, "█"));
   CHECK(has(result.out, "▼ peak 17,053.9"));
   CHECK(has(result.out, "forward"));
   CHECK(has(result.out, "backward"));
   CHECK_FALSE(has(result.out, "\x1b"));
-  const json data = json::parse(whatfits("timeline " + kRun + " --step 1 --json").out);
+  const json data = json::parse(run_cli("timeline " + kRun + " --step 1 --json").out);
   CHECK(data.at("step") == 1);
   CHECK(data.at("events").size() > 100);
 }
 
 TEST_CASE("the ledger sums up", "[cli]") {
-  const Result grouped = whatfits("ledger " + kRun);
+  const Result grouped = run_cli("ledger " + kRun);
   CHECK(grouped.status == 0);
   CHECK(has(grouped.out, "layers 0..11"));
   CHECK(has(grouped.out, "B·NH·T²·4"));
-  const Result every = whatfits("ledger " + kRun + " --all");
+  const Result every = run_cli("ledger " + kRun + " --all");
   CHECK(std::count(every.out.begin(), every.out.end(), '\n') > 2 * std::count(grouped.out.begin(), grouped.out.end(), '\n'));
-  const json ledger = json::parse(whatfits("ledger " + kRun + " --json").out);
+  const json ledger = json::parse(run_cli("ledger " + kRun + " --json").out);
   std::uint64_t sum = 0;
   for (const auto& row : ledger.at("ledger")) sum += row.at("bytes").get<std::uint64_t>();
   CHECK(sum == ledger.at("allocated"));
-  CHECK(json::parse(whatfits("ledger " + kRun + " --at 100 --json").out).at("at").at("event") == 100);
+  CHECK(json::parse(run_cli("ledger " + kRun + " --at 100 --json").out).at("at").at("event") == 100);
 }
 
 TEST_CASE("sweeps", "[cli]") {
-  const json cells = json::parse(whatfits("sweep --model gpt2-from-scratch --batches 8,20..21 --seq-lens 512,1024 --json").out);
+  const json cells = json::parse(run_cli("sweep --model gpt2-from-scratch --batches 8,20..21 --seq-lens 512,1024 --json").out);
   REQUIRE(cells.size() == 6);
   CHECK(cells[0].at("batch") == 8);
   CHECK(cells[0].at("seq_len") == 512);
   CHECK(cells[3].at("verdict") == "fits");
   CHECK(cells[5].at("verdict") == "oom");
-  const Result table = whatfits("sweep --model gpt2-from-scratch --batches 8,20..21");
+  const Result table = run_cli("sweep --model gpt2-from-scratch --batches 8,20..21");
   CHECK(table.status == 0);
   CHECK(has(table.out, "43.89 !"));
   CHECK(has(table.out, "oom"));
-  const Result formula = whatfits("sweep --model gpt2-from-scratch --batches 40 --engine formula");
+  const Result formula = run_cli("sweep --model gpt2-from-scratch --batches 40 --engine formula");
   CHECK(has(formula.out, "oom"));
   CHECK_FALSE(has(formula.out, "drifts"));
-  const json cards = json::parse(whatfits("sweep --model gpt2-from-scratch --devices a40,t4 --json").out);
+  const json cards = json::parse(run_cli("sweep --model gpt2-from-scratch --devices a40,t4 --json").out);
   REQUIRE(cards.size() == 2);
   CHECK(cards[0].at("largest_batch") == 20);
   CHECK(cards[1].at("largest_batch") < 20);
-  CHECK(whatfits("sweep --model gpt2-from-scratch --devices a40,t44").status == 2);
-  CHECK(whatfits("sweep --model gpt2-from-scratch --seq-lens 4096").status == 2);
+  CHECK(run_cli("sweep --model gpt2-from-scratch --devices a40,t44").status == 2);
+  CHECK(run_cli("sweep --model gpt2-from-scratch --seq-lens 4096").status == 2);
 }
 
 // Real PyTorch runs this batch, too, with allocation retries and `reserved` creeping up from step to step.
 TEST_CASE("a run that never repeats is told from one that runs out of memory", "[cli]") {
   const std::string run = "--model gpt2-from-scratch --allocator.expandable-segments true";
-  const json answer = json::parse(whatfits("fit " + run + " --json").out);
+  const json answer = json::parse(run_cli("fit " + run + " --json").out);
   CHECK(answer.at("largest_batch") == 21);
   CHECK(answer.at("first_failure") == nullptr);
   CHECK(answer.at("drifts") == true);
-  CHECK(has(whatfits("fit " + run).out, "does not settle"));
-  CHECK(json::parse(whatfits("sweep " + run + " --batches 22 --json").out)[0].at("verdict") == "drifts");
+  CHECK(has(run_cli("fit " + run).out, "does not settle"));
+  CHECK(json::parse(run_cli("sweep " + run + " --batches 22 --json").out)[0].at("verdict") == "drifts");
 }
 
 TEST_CASE("a measured snapshot, alone and beside its prediction", "[cli]") {
   const std::string folder = WHATFITS_FIXTURES "/torch/snapshots/";
   const std::string request = " " + folder + "request.json";
-  const Result clean = whatfits("compare " + folder + "clean.pickle.gz" + request);
+  const Result clean = run_cli("compare " + folder + "clean.pickle.gz" + request);
   CHECK(clean.status == 0);
   CHECK(has(clean.out, "As predicted"));
-  const Result kept = whatfits("compare " + folder + "kept-logits.pickle.gz" + request);
+  const Result kept = run_cli("compare " + folder + "kept-logits.pickle.gz" + request);
   CHECK(kept.status == 1);
   CHECK(has(kept.out, "logits: alive after their step"));
-  CHECK(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --tolerance 1000").status == 0);
-  const json answer = json::parse(whatfits("compare " + folder + "kept-logits.pickle.gz" + request + " --json").out);
+  CHECK(run_cli("compare " + folder + "kept-logits.pickle.gz" + request + " --tolerance 1000").status == 0);
+  const json answer = json::parse(run_cli("compare " + folder + "kept-logits.pickle.gz" + request + " --json").out);
   CHECK(answer.at("causes").at(0).at("at_peak") == 396361728);
   CHECK(answer.at("verdict") == "differs");
-  CHECK(has(whatfits("snapshot " + folder + "oom.pickle.gz").out, "Bound by allocated"));
-  CHECK(json::parse(whatfits("snapshot " + folder + "clean.pickle.gz --events 1000.. --json").out).at("events_in_file") == 2497);
+  CHECK(has(run_cli("snapshot " + folder + "oom.pickle.gz").out, "Bound by allocated"));
+  CHECK(json::parse(run_cli("snapshot " + folder + "clean.pickle.gz --events 1000.. --json").out).at("events_in_file") == 2497);
 
-  const Result other = whatfits("compare " + folder + "clean.pickle.gz --model gpt2-from-scratch");
+  const Result other = run_cli("compare " + folder + "clean.pickle.gz --model gpt2-from-scratch");
   CHECK(other.status == 2);
   CHECK(has(other.err, "too little in common"));
-  CHECK(has(whatfits("snapshot " + folder + "request.json").err, "byte 0: no pickle of protocol 2 to 5"));
-  CHECK(has(whatfits("snapshot /nowhere.pickle").err, "cannot be read: No such file"));
-  CHECK(has(whatfits("snapshot").err, "name a file"));
-  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --events 5..1").err, "runs backwards"));
-  CHECK(has(whatfits("snapshot " + folder + "clean.pickle.gz --cuda-device 3").err, "no events"));
+  CHECK(has(run_cli("snapshot " + folder + "request.json").err, "byte 0: no pickle of protocol 2 to 5"));
+  CHECK(has(run_cli("snapshot /nowhere.pickle").err, "cannot be read: No such file"));
+  CHECK(has(run_cli("snapshot").err, "name a file"));
+  CHECK(has(run_cli("snapshot " + folder + "clean.pickle.gz --events 5..1").err, "runs backwards"));
+  CHECK(has(run_cli("snapshot " + folder + "clean.pickle.gz --cuda-device 3").err, "no events"));
 }
 
 TEST_CASE("advice and explanation", "[cli]") {
-  const Result advice = whatfits("advise --model gpt2-from-scratch --batch 21 --seq-len 512 --device t4");
+  const Result advice = run_cli("advise --model gpt2-from-scratch --batch 21 --seq-len 512 --device t4");
   CHECK(advice.status == 0);
   CHECK(has(advice.out, "--checkpointing full"));
-  const Result account = whatfits("explain " + kRun);
+  const Result account = run_cli("explain " + kRun);
   CHECK(account.status == 0);
   CHECK(has(account.out, "L·B·NH·T²"));
   CHECK(has(account.out, "124,439,808"));
-  CHECK(json::parse(whatfits("explain " + kRun + " --json").out).contains("measured_calculator"));
+  CHECK(json::parse(run_cli("explain " + kRun + " --json").out).contains("measured_calculator"));
 }
 
 TEST_CASE("what has a name", "[cli]") {
-  const json devices = json::parse(whatfits("devices --json").out);
+  const json devices = json::parse(run_cli("devices --json").out);
   CHECK(devices.size() > 20);
-  CHECK(has(whatfits("devices").out, "a40"));
-  CHECK(has(whatfits("models").out, "124,439,808"));
-  CHECK(json::parse(whatfits("models --json").out)[0].contains("parameters"));
-  CHECK(whatfits("version").out.rfind("whatfits ", 0) == 0);
-  CHECK(whatfits("--version").out.rfind("whatfits ", 0) == 0);
+  CHECK(has(run_cli("devices").out, "a40"));
+  CHECK(has(run_cli("models").out, "124,439,808"));
+  CHECK(json::parse(run_cli("models --json").out)[0].contains("parameters"));
+  CHECK(run_cli("version").out.rfind("whatfits ", 0) == 0);
+  CHECK(run_cli("--version").out.rfind("whatfits ", 0) == 0);
 }
 
 TEST_CASE("help is there wherever it is looked for", "[cli]") {
-  const Result bare = whatfits("");
+  const Result bare = run_cli("");
   CHECK(bare.status == 0);
   CHECK(has(bare.out, "whatfits fit --model gpt2-from-scratch --seq-len 1024 --device a40"));
-  CHECK(has(whatfits("--help").out, "Exit status"));
+  CHECK(has(run_cli("--help").out, "Exit status"));
   for (const char* command :
        {"fit", "estimate", "ledger", "timeline", "sweep", "advise", "explain", "measure", "devices", "models", "version"}) {
     INFO(command);
-    const Result help = whatfits(std::string(command) + " --help");
+    const Result help = run_cli(std::string(command) + " --help");
     CHECK(help.status == 0);
     CHECK(has(help.out, "Example:\n  whatfits " + std::string(command)));
     CHECK(has(bare.out, "whatfits " + std::string(command)));
@@ -370,7 +311,7 @@ TEST_CASE("help is there wherever it is looked for", "[cli]") {
 }
 
 TEST_CASE("the words that the help offers are accepted", "[cli]") {
-  const std::string help = whatfits("estimate --help").out;
+  const std::string help = run_cli("estimate --help").out;
   for (const std::string flag : {"precision", "attention", "optimizer", "checkpointing", "zero-grad", "engine"}) {
     std::size_t at = help.find("--" + flag + " WORD");
     REQUIRE(at != std::string::npos);
@@ -382,7 +323,7 @@ TEST_CASE("the words that the help offers are accepted", "[cli]") {
       const std::string precision = flag == "precision" ? "" : " --precision bf16";
       // Some are for the models of Hugging Face only.
       const auto accepted = [&](const std::string& model) {
-        return whatfits("estimate --model " + model + " --steps 1 --seq-len 64 --" + flag + " " + word + precision).status != 2;
+        return run_cli("estimate --model " + model + " --steps 1 --seq-len 64 --" + flag + " " + word + precision).status != 2;
       };
       CHECK((accepted("gpt2-from-scratch") || accepted("pythia-70m")));
     }
@@ -391,11 +332,11 @@ TEST_CASE("the words that the help offers are accepted", "[cli]") {
 
 TEST_CASE("measure refuses what it cannot do, naming the flag", "[cli]") {
   const std::string run = "measure --model gpt2-from-scratch --on cpu ";
-  CHECK(whatfits("measure --model gpt2-from-scratch --on tpu").err == "whatfits: --on: \"tpu\" is not allowed: must be cpu or cuda\n");
-  CHECK(whatfits(run + "--lr 2").err == "whatfits: --lr: \"2\" is not allowed: must be a number above 0, at most 1\n");
-  CHECK(whatfits(run + "--batches 1,2").err == "whatfits: --batches: a sweep needs a folder for its rows: --out FOLDER\n");
-  CHECK(whatfits(run + "--resume").err == "whatfits: --resume: belongs to a sweep: --batches LIST\n");
-  CHECK(whatfits(run + "--batches 1 --out x --save y").err == "whatfits: --save: belongs to a single run, not to a sweep\n");
-  CHECK(whatfits(run + "--engine formula").status == 2);
-  CHECK(whatfits(run + "--data /no/such/file").err == "whatfits: --data: \"/no/such/file\": cannot be opened\n");
+  CHECK(run_cli("measure --model gpt2-from-scratch --on tpu").err == "whatfits: --on: \"tpu\" is not allowed: must be cpu or cuda\n");
+  CHECK(run_cli(run + "--lr 2").err == "whatfits: --lr: \"2\" is not allowed: must be a number above 0, at most 1\n");
+  CHECK(run_cli(run + "--batches 1,2").err == "whatfits: --batches: a sweep needs a folder for its rows: --out FOLDER\n");
+  CHECK(run_cli(run + "--resume").err == "whatfits: --resume: belongs to a sweep: --batches LIST\n");
+  CHECK(run_cli(run + "--batches 1 --out x --save y").err == "whatfits: --save: belongs to a single run, not to a sweep\n");
+  CHECK(run_cli(run + "--engine formula").status == 2);
+  CHECK(run_cli(run + "--data /no/such/file").err == "whatfits: --data: \"/no/such/file\": cannot be opened\n");
 }

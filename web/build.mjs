@@ -1,5 +1,7 @@
-// Builds dist/: the one-file element, its module form, the core for programs, types and the custom-elements manifest.
-// Usage: node build.mjs [--wasm FILE]; the module is otherwise WHATFITS_WASM, or build/wasm/whatfits.wasm of the repository.
+// Builds dist/: the one-file element, its module form, the script that reads snapshots, the core for programs, types and the
+// custom-elements manifest.
+// Usage: node build.mjs [--wasm FILE]; the module is otherwise WHATFITS_WASM, or build/wasm/whatfits.wasm of the repository; the
+// second one, whatfits-snapshot.wasm, is beside it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -17,19 +19,22 @@ const dist = resolve(here, 'dist');
 const WISH = 150_000;
 const LIMIT = 200_000;
 
-let wasm;
-try {
-  wasm = readFileSync(wasmFile);
-} catch {
-  console.error(`build: no WebAssembly module at ${wasmFile}; build it first (tools/setup-wasm, cmake --preset wasm, cmake --build build/wasm)`);
-  process.exit(1);
+const snapshotFile = resolve(dirname(wasmFile), 'whatfits-snapshot.wasm');
+
+function moduleAt(file) {
+  try {
+    return readFileSync(file);
+  } catch {
+    console.error(`build: no WebAssembly module at ${file}; build it first (tools/setup-wasm, cmake --preset wasm, cmake --build --preset wasm)`);
+    process.exit(1);
+  }
 }
 
 /**
  * The module packed by xz, as a section of the small module beside it that unpacks it. Packed before it becomes base64: text of
  * packed bytes shrinks to their size again on the way, text of plain bytes to four thirds of it.
  */
-function pack() {
+function pack(wasm) {
   const unpacker = readFileSync(resolve(dirname(wasmFile), 'unpack.wasm'));
   const lzma = execFileSync('xz', ['--format=lzma', '--lzma1=preset=9e,lc=3,lp=0,pb=0', '--stdout'], { input: wasm, maxBuffer: 1 << 26 });
   lzma.writeBigUInt64LE(BigInt(wasm.length), 5); // xz, writing to a pipe, says that it does not know
@@ -37,12 +42,12 @@ function pack() {
   const name = Buffer.from('\x06packed');
   return Buffer.concat([unpacker, Buffer.from([0, ...number(name.length + lzma.length)]), name, lzma]);
 }
-const packed = pack().toString('base64');
+const packed = { 'whatfits.wasm': pack(moduleAt(wasmFile)).toString('base64'), 'whatfits-snapshot.wasm': pack(moduleAt(snapshotFile)).toString('base64') };
 const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {
-    build.onResolve({ filter: /^whatfits\.wasm$/ }, () => ({ path: 'whatfits.wasm', namespace: 'inline-wasm' }));
-    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, () => ({ contents: `export default ${JSON.stringify(packed)}`, loader: 'js' }));
+    build.onResolve({ filter: /^whatfits(-snapshot)?\.wasm$/ }, ({ path }) => ({ path, namespace: 'inline-wasm' }));
+    build.onLoad({ filter: /.*/, namespace: 'inline-wasm' }, ({ path }) => ({ contents: `export default ${JSON.stringify(packed[path])}`, loader: 'js' }));
   },
 };
 
@@ -74,22 +79,26 @@ const common = {
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
-await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.js', format: 'iife', define: { ...common.define, 'import.meta.url': 'undefined' } });
+const classic = { ...common, format: 'iife', define: { ...common.define, 'import.meta.url': 'undefined' } };
+await esbuild.build({ ...classic, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.js' });
+await esbuild.build({ ...classic, entryPoints: ['src/snapshot.ts'], outfile: 'dist/what-fits-snapshot.js' });
 await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm' });
 await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'dist/core.js', format: 'esm', plugins: [] });
+await esbuild.build({ ...common, entryPoints: ['src/core/snapshot.ts'], outfile: 'dist/snapshot.js', format: 'esm', plugins: [] });
 copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
+copyFileSync(snapshotFile, resolve(dist, 'whatfits-snapshot.wasm'));
 // For programs that want one file too: import text from 'what-fits/core/embedded', then loadCore(text).
-writeFileSync(resolve(dist, 'embedded.js'), `export default ${JSON.stringify(packed)};\n`);
+writeFileSync(resolve(dist, 'embedded.js'), `export default ${JSON.stringify(packed['whatfits.wasm'])};\n`);
 writeFileSync(resolve(dist, 'embedded.d.ts'), '/** The module, packed, in base64. */\ndeclare const module: string;\nexport default module;\n');
 execFileSync(process.execPath, [resolve(here, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.types.json'], { cwd: here, stdio: 'inherit' });
 copyFileSync(resolve(here, 'types/what-fits.d.ts'), resolve(dist, 'types/what-fits.d.ts'));
 writeFileSync(resolve(dist, 'custom-elements.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 
 const kb = (bytes) => `${(bytes / 1000).toFixed(1).padStart(7)} KB`;
-console.log(`${''.padEnd(16)}${'raw'.padStart(10)}${'gzip'.padStart(10)}${'brotli'.padStart(10)}`);
-for (const name of ['what-fits.js', 'what-fits.mjs', 'core.js', 'whatfits.wasm']) {
+console.log(`${''.padEnd(24)}${'raw'.padStart(10)}${'gzip'.padStart(10)}${'brotli'.padStart(10)}`);
+for (const name of ['what-fits.js', 'what-fits.mjs', 'what-fits-snapshot.js', 'core.js', 'whatfits.wasm', 'snapshot.js', 'whatfits-snapshot.wasm']) {
   const bytes = readFileSync(resolve(dist, name));
-  console.log(`${name.padEnd(16)}${kb(statSync(resolve(dist, name)).size)}${kb(gzipSync(bytes, { level: 9 }).length)}${kb(brotliCompressSync(bytes).length)}`);
+  console.log(`${name.padEnd(24)}${kb(statSync(resolve(dist, name)).size)}${kb(gzipSync(bytes, { level: 9 }).length)}${kb(brotliCompressSync(bytes).length)}`);
 }
 const one = readFileSync(resolve(dist, 'what-fits.js'));
 const integrity = `sha384-${createHash('sha384').update(one).digest('base64')}`;

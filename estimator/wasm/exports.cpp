@@ -2,15 +2,12 @@
 // wf_text and wf_text_length, and lives until the next call. Numbers come out as arrays (see session.h), found by wf_data and
 // wf_count, likewise. Functions that can be asked something wrong return 1 when the text is the answer and 0 when it is
 // {"problems": [...]}; an unknown handle answers with a problem too.
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "answers.h"
 #include "questions.h"
 #include "session.h"
-
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define WF_EXPORT(name) extern "C" __attribute__((export_name(#name), used, visibility("default")))
 
 namespace {
 
@@ -22,15 +19,8 @@ struct Open {
   std::unique_ptr<Session> session;
 };
 
-std::string last_text;
-const Arrays* last_arrays = nullptr;
 std::vector<Open> open_sessions;
 std::uint32_t next_handle = 1;
-
-std::uint32_t say(bool ok, std::string text) {
-  last_text = std::move(text);
-  return ok ? 1 : 0;
-}
 
 Session* find(std::uint32_t handle) {
   for (const Open& open : open_sessions) {
@@ -49,16 +39,6 @@ Session* find_replayed(std::uint32_t handle) {
   return nullptr;
 }
 
-std::uint32_t show(const Arrays& arrays) {
-  last_arrays = &arrays;
-  return 1;
-}
-
-/// Events come as doubles; a negative one is the peak (ledger) or the end (pool).
-std::uint64_t event_of(double event) { return event >= 0 && event < 9e15 ? static_cast<std::uint64_t>(event) : kAtPeak; }
-
-std::size_t index_of(double value) { return value >= 0 && value < 4e9 ? static_cast<std::size_t>(value) : 0; }
-
 std::vector<std::int64_t> whole_numbers(const double* values, std::uint32_t count) {
   std::vector<std::int64_t> out;
   out.reserve(count);
@@ -68,14 +48,6 @@ std::vector<std::int64_t> whole_numbers(const double* values, std::uint32_t coun
 }
 
 }  // namespace
-
-WF_EXPORT(wf_abi) std::uint32_t wf_abi() { return 1; }
-WF_EXPORT(wf_alloc) void* wf_alloc(std::uint32_t bytes) { return std::malloc(bytes != 0 ? bytes : 1); }
-WF_EXPORT(wf_free) void wf_free(void* memory) { std::free(memory); }
-WF_EXPORT(wf_text) const char* wf_text() { return last_text.data(); }
-WF_EXPORT(wf_text_length) std::uint32_t wf_text_length() { return static_cast<std::uint32_t>(last_text.size()); }
-WF_EXPORT(wf_data) const void* wf_data() { return last_arrays != nullptr ? last_arrays->data() : nullptr; }
-WF_EXPORT(wf_count) std::uint32_t wf_count() { return last_arrays != nullptr ? static_cast<std::uint32_t>(last_arrays->count) : 0; }
 
 WF_EXPORT(wf_ask) std::uint32_t wf_ask(std::uint32_t question, const char* text, std::uint32_t length, double event) {
   if (question > static_cast<std::uint32_t>(Question::presets)) question = 0;
@@ -94,7 +66,7 @@ WF_EXPORT(wf_open) std::uint32_t wf_open(const char* text, std::uint32_t length)
 }
 
 WF_EXPORT(wf_close) void wf_close(std::uint32_t handle) {
-  last_arrays = nullptr;
+  show_none();
   std::erase_if(open_sessions, [handle](const Open& open) { return open.handle == handle; });
 }
 

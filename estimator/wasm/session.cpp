@@ -1,7 +1,6 @@
 #include "session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "analysis/put.h"
@@ -10,23 +9,6 @@
 namespace whatfits::wasm {
 
 namespace {
-
-/// Writes arrays one behind another. Bytes become doubles: exact to 2^53, past every card.
-class Writer {
- public:
-  Writer(Arrays& arrays, std::size_t bytes) : arrays_(arrays) { arrays_.words.assign((bytes + 7) / 8, 0); }
-
-  template <typename T>
-  void add(T value) {
-    std::memcpy(reinterpret_cast<unsigned char*>(arrays_.words.data()) + used_, &value, sizeof value);
-    used_ += sizeof value;
-  }
-  void number(Bytes value) { add(static_cast<double>(value)); }
-
- private:
-  Arrays& arrays_;
-  std::size_t used_ = 0;
-};
 
 Json category_names() {
   Json names = Json::array();
@@ -75,7 +57,7 @@ const Arrays& Session::timeline_arrays() {
   if (!timeline_) timeline_ = whatfits::timeline(program_, config_);
   const std::vector<TimelineRow>& rows = timeline_->rows;
   timeline_arrays_.count = rows.size();
-  Writer out(timeline_arrays_, rows.size() * (8 * (4 + std::size_t{kCategories}) + 4 + 2 + 3));
+  ArrayWriter out(timeline_arrays_, rows.size() * (8 * (4 + std::size_t{kCategories}) + 4 + 2 + 3));
   for (const TimelineRow& row : rows) out.number(row.event);
   for (const TimelineRow& row : rows) out.number(row.bytes);
   for (const TimelineRow& row : rows) out.number(row.counters.allocated);
@@ -95,7 +77,7 @@ const Arrays& Session::columns(std::size_t begin, std::size_t end, std::size_t w
   if (!timeline_) timeline_ = whatfits::timeline(program_, config_);
   const Columns made = whatfits::columns(*timeline_, begin, end, width);
   columns_.count = made.row.size();
-  Writer out(columns_, made.row.size() * (8 * (2 + std::size_t{kCategories}) + 4));
+  ArrayWriter out(columns_, made.row.size() * (8 * (2 + std::size_t{kCategories}) + 4));
   for (const Bytes bytes : made.allocated) out.number(bytes);
   for (const Bytes bytes : made.reserved) out.number(bytes);
   for (const auto& category : made.categories) {
@@ -147,7 +129,7 @@ bool Session::sweep_step() {
 
 const Arrays& Session::sweep_arrays() {
   sweep_arrays_.count = cells_.size();
-  Writer out(sweep_arrays_, cells_.size() * (8 * 5 + 1));
+  ArrayWriter out(sweep_arrays_, cells_.size() * (8 * 5 + 1));
   for (const SweepCell& cell : cells_) out.add(static_cast<double>(cell.batch));
   for (const SweepCell& cell : cells_) out.add(static_cast<double>(cell.seq_len));
   for (const SweepCell& cell : cells_) out.number(cell.peak.allocated);

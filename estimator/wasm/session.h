@@ -7,19 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "arrays.h"
 #include "questions.h"
 #include "whatfits/jobs.h"
 #include "whatfits/picture.h"
 
 namespace whatfits::wasm {
-
-/// An answer as numbers: `bytes` holds arrays one behind another, in the order that each function states, each aligned to its
-/// element (the longest elements come first).
-struct Arrays {
-  std::size_t count = 0;  ///< elements of each array
-  std::vector<std::uint64_t> words;
-  const void* data() const { return words.data(); }
-};
 
 class Session {
  public:

@@ -3,6 +3,7 @@ import { open, run } from './lib.mjs';
 import './pages.test.mjs';
 import './where.test.mjs';
 import './element.test.mjs';
+import './measured.test.mjs';
 import { timings } from './timing.mjs';
 
 const only = process.argv.slice(2).find((a) => !a.startsWith('--'));

@@ -1,11 +1,16 @@
 // The native side of the parity test and of the speed comparison.
 //   whatfits_parity          lines of {"question": N, "event": N or null, "text": "..."} in, an answer a line out
+//                            (with "file": a snapshot laid over that request)
 //   whatfits_parity bench    times of what an interactive page does, as JSON, for the requests on stdin (a line each)
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
 
 #include "questions.h"
+#include "recording.h"
 #include "session.h"
 #include "whatfits/request.h"
 
@@ -36,6 +41,21 @@ std::string drawing(const std::string& text, std::uint64_t event) {
   return out;
 }
 
+/// What a page shows of a measured run: question 101 of this test only.
+std::string measured(const std::string& file, const std::string& text, std::uint64_t event) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  Recording recording(snapshot::ReadLimits{});
+  constexpr std::size_t kPiece = 1000;
+  for (std::size_t at = 0; at < bytes.size() && recording.feed(bytes.data() + at, std::min(kPiece, bytes.size() - at)); at += kPiece) {
+  }
+  std::string out = recording.finish().text;
+  if (!recording.read()) return out;
+  out += recording.compare(text).text;
+  out += fingerprint(recording.columns(0, 1000000, 797)) + ' ' + fingerprint(recording.columns(100, 150, 640));
+  return out + recording.at(static_cast<std::size_t>(event));
+}
+
 void answer_lines() {
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
@@ -43,6 +63,10 @@ void answer_lines() {
     const auto question = in["question"].get<std::uint32_t>();
     const auto text = in["text"].get<std::string>();
     const std::uint64_t event = in["event"].is_null() ? kAtPeak : in["event"].get<std::uint64_t>();
+    if (question == 101) {
+      std::cout << measured(in["file"].get<std::string>(), text, event) << '\n';
+      continue;
+    }
     std::cout << (question == 100 ? drawing(text, event) : ask(static_cast<Question>(question), text, event).text) << '\n';
   }
 }

@@ -1,7 +1,9 @@
 // node parity.mjs NATIVE: asks the native library and web/dist/core.js the same and compares the answers byte for byte.
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { loadCore } from '../../web/dist/core.js';
+import { openRecording, RequestError } from '../../web/dist/snapshot.js';
 import { QUESTION, questions } from './requests.mjs';
 
 const name = Object.fromEntries(Object.entries(QUESTION).map(([key, value]) => [value, key]));
@@ -35,6 +37,29 @@ const drawing = (core, text, event) => {
   return all;
 };
 
+/** The same as measured() in native.cpp. */
+const measured = async (file, text, event) => {
+  const recording = await openRecording();
+  const bytes = readFileSync(file);
+  const answer = (ask) => {
+    try {
+      return JSON.stringify(ask());
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      return JSON.stringify({ problems: error.problems });
+    }
+  };
+  for (let at = 0; at < bytes.length && recording.feed(bytes.subarray(at, at + 1000)); at += 1000);
+  const summary = answer(() => recording.finish());
+  if (summary.startsWith('{"problems"')) return summary;
+  const columns = (begin, end, width) => {
+    const c = recording.columns(begin, end, width);
+    return `${c.width}:${fingerprint(c.allocated, c.reserved, c.predictedAllocated, c.predictedReserved, c.event)}`;
+  };
+  const comparison = answer(() => recording.compare(text));
+  return `${summary}${comparison}${columns(0, 1000000, 797)} ${columns(100, 150, 640)}${JSON.stringify(recording.at(event))}`;
+};
+
 const core = await loadCore();
 const native = spawn(process.argv[2], { stdio: ['pipe', 'pipe', 'inherit'] });
 const lines = createInterface({ input: native.stdout })[Symbol.asyncIterator]();
@@ -43,7 +68,7 @@ let different = 0;
 let bytes = 0;
 for (const { name: title, ...asked } of questions(core.presets)) {
   native.stdin.write(`${JSON.stringify(asked)}\n`);
-  const ours = asked.question === QUESTION.drawing ? drawing(core, asked.text, asked.event) : core.askText(name[asked.question], asked.text, asked.event ?? -1).text;
+  const ours = asked.question === QUESTION.measured ? await measured(asked.file, asked.text, asked.event) : asked.question === QUESTION.drawing ? drawing(core, asked.text, asked.event) : core.askText(name[asked.question], asked.text, asked.event ?? -1).text;
   const { value: theirs, done } = await lines.next();
   if (done) throw new Error(`the native side ended at: ${title}`);
   counts[name[asked.question]] = (counts[name[asked.question]] ?? 0) + 1;

@@ -1,8 +1,13 @@
 // What is asked on both sides: every request of the truth files, every preset, and the options that change the program.
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 
-export const QUESTION = { request: 0, estimate: 1, fitBatch: 2, fitSeqLen: 3, ledger: 4, advise: 5, explain: 6, presets: 7, drawing: 100 };
+export const QUESTION = { request: 0, estimate: 1, fitBatch: 2, fitSeqLen: 3, ledger: 4, advise: 5, explain: 6, presets: 7, drawing: 100, measured: 101 };
 const truth = new URL('../../fixtures/torch/gpt2-from-scratch.jsonl', import.meta.url);
+
+const snapshots = new URL('../../fixtures/torch/snapshots/', import.meta.url);
 
 const options = [
   { batch: 2 },
@@ -30,6 +35,24 @@ const wrong = [
   '['.repeat(100000),
   '{"a":'.repeat(40) + '1' + '}'.repeat(40),
 ];
+
+/** Every recorded snapshot with its own request and with another's, and files that are none. */
+function* measurements() {
+  const folder = mkdtempSync(join(tmpdir(), 'parity-'));
+  const request = readFileSync(new URL('request.json', snapshots), 'utf8');
+  const ask = (name, bytes, text, event) => {
+    const file = join(folder, name);
+    writeFileSync(file, bytes);
+    return { name, question: QUESTION.measured, event, text, file };
+  };
+  for (const name of readdirSync(snapshots).filter((entry) => entry.endsWith('.gz'))) {
+    const bytes = gunzipSync(readFileSync(new URL(name, snapshots)));
+    yield ask(name, bytes, request, 700);
+    yield ask(`other-${name}`, bytes, JSON.stringify({ ...JSON.parse(request), batch: 9, optimizer: 'sgd-momentum' }), 1e6);
+    yield ask(`cut-${name}`, bytes.subarray(0, bytes.length / 2), request, 0);
+    yield ask(`wrong-${name}`, bytes, '{"model": 3}', 5);
+  }
+}
 
 /** @param presets the core's: {models, devices} */
 export function* questions(presets) {
@@ -64,5 +87,6 @@ export function* questions(presets) {
   for (const device of presets.devices) yield put(`${device.id} estimate`, QUESTION.estimate, { model: 'gpt2-from-scratch', device: device.id });
   yield put('fit of lengths', QUESTION.fitSeqLen, { model: 'gpt2-from-scratch', batch: 24 });
   yield put('failing drawing', QUESTION.drawing, { model: 'gpt2-from-scratch', batch: 21 }, 1000000);
+  yield* measurements();
   for (const [i, text] of wrong.entries()) yield put(`wrong ${i}`, QUESTION.request, text);
 }

@@ -1,5 +1,9 @@
-// The build gives the module's bytes packed, as base64 text.
+// The build replaces these imports by the modules, packed, as base64.
 declare module 'whatfits.wasm' {
+  const base64: string;
+  export default base64;
+}
+declare module 'whatfits-snapshot.wasm' {
   const base64: string;
   export default base64;
 }

@@ -13,6 +13,7 @@ import './parts/controls.js';
 import './parts/export.js';
 import './parts/import.js';
 import './parts/ledger.js';
+import './parts/measured.js';
 import './parts/mountain.js';
 import './parts/segments.js';
 import './parts/sweep.js';
@@ -21,7 +22,7 @@ import { define } from './parts/part.js';
 import { charts, tables, verdict } from './style/parts.js';
 import { inputs, layout, tokens } from './style/sheet.js';
 
-export const PARTS = ['verdict', 'bar', 'controls', 'mountain', 'advice', 'sweep', 'segments', 'ledger', 'import', 'export'] as const;
+export const PARTS = ['verdict', 'bar', 'controls', 'mountain', 'advice', 'sweep', 'segments', 'ledger', 'measured', 'import', 'export'] as const;
 export type PartName = (typeof PARTS)[number];
 /** Width in em from which the controls stand beside the answer. */
 const WIDE = 62;
@@ -47,7 +48,7 @@ const USUAL: readonly PartName[] = ['verdict', 'bar', 'controls'];
  * @attr {string} device - a preset, or a card as JSON
  * @attr {string} allocator - the allocator's options as JSON; each also alone, as allocator.expandable-segments
  * @attr {number} steps - steps replayed
- * @attr {string} show - parts, by space or comma: verdict bar controls mountain advice sweep segments ledger import export; or all
+ * @attr {string} show - parts, by space or comma: verdict bar controls mountain advice sweep segments ledger measured import export; or all
  * @attr {string} controls - controls that are offered, by key; all if absent
  * @attr {string} unit - GiB, MiB or GB
  * @attr {string} theme - light, dark or auto; absent: as the page around
@@ -115,7 +116,10 @@ export class WhatFits extends LitElement {
     this._ready = false;
     this._wide = false;
     this.session.onReport = (byUser, decision) => this.#answered(byUser, decision);
-    this.session.subscribe(['unit', 'notes', 'problems'], () => this.requestUpdate());
+    this.session.subscribe(['unit', 'notes', 'problems', 'snapshot'], () => this.requestUpdate());
+    this.addEventListener('dragover', this.#over);
+    this.addEventListener('dragleave', this.#leave);
+    this.addEventListener('drop', this.#drop);
     // The button that takes all changes back comes and goes; the rest of the frame does not change with an answer.
     let touched = false;
     this.session.subscribe(['report'], () => {
@@ -291,6 +295,7 @@ export class WhatFits extends LitElement {
         ${has('sweep') ? html`<wf-sweep part="sweep" .session=${session}></wf-sweep>` : nothing}
         ${has('segments') ? html`<wf-segments part="segments" .session=${session}></wf-segments>` : nothing}
         ${has('ledger') ? html`<wf-ledger .session=${session}></wf-ledger>` : nothing}
+        ${has('measured') || session.snapshot ? html`<wf-measured part="measured" .session=${session}></wf-measured>` : nothing}
         ${has('import') ? html`<wf-import part="import" .session=${session}></wf-import>` : nothing}
         ${has('export') ? html`<wf-export part="export" .session=${session} .home=${this.home ?? ''} .standalone=${this.standalone}></wf-export>` : nothing}
       </div>
@@ -311,6 +316,22 @@ export class WhatFits extends LitElement {
         </span>
       </div>`;
   }
+
+  /** A file may be dropped anywhere on an element that takes some. Files only: text dragged into a box is the box's. */
+  #over = (event: DragEvent): void => {
+    const boxes = this.renderRoot.querySelectorAll('.drop');
+    if (boxes.length === 0 || !event.dataTransfer?.types.includes('Files')) return;
+    event.preventDefault();
+    boxes.forEach((box) => box.classList.add('over'));
+  };
+  #leave = (): void => this.renderRoot.querySelectorAll('.drop').forEach((box) => box.classList.remove('over'));
+  #drop = (event: DragEvent): void => {
+    this.#leave();
+    const file = event.dataTransfer?.files[0];
+    if (!file || !this.renderRoot.querySelector('.drop')) return;
+    event.preventDefault();
+    void this.session.offer(file);
+  };
 
   /** A wrong request is named even where no control is shown for it. */
   #wrongElsewhere(withControls: boolean): TemplateResult | typeof nothing {

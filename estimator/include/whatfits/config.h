@@ -76,6 +76,16 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
+/// What a card can do at most, as its vendor states it. 0 where that is not known.
+struct Rates {
+  std::int64_t fp32_gflops = 0;  ///< without tensor cores: PyTorch keeps TF32 off unless told otherwise
+  std::int64_t bf16_gflops = 0;  ///< dense, with fp32 accumulation
+  std::int64_t fp16_gflops = 0;
+  std::int64_t bandwidth_mbs = 0;  ///< of its memory, 10^6 bytes a second
+
+  friend bool operator==(const Rates&, const Rates&) = default;
+};
+
 /// A card. What the allocator may have is free_mib; total_mib only appears in the out-of-memory message.
 struct Device {
   std::string preset;  ///< the preset it came from, empty if it was given as an object
@@ -86,6 +96,8 @@ struct Device {
   int sm_count = 84;              ///< streaming multiprocessors; 0 where unknown (engine formula only)
   bool total_assumed = false;     ///< total_mib was derived, not given nor catalogued
   bool free_assumed = false;      ///< free_mib was derived, not given nor catalogued
+  /// For the time of a step; they change no byte.
+  Rates rates = {.fp32_gflops = 37420, .bf16_gflops = 149700, .fp16_gflops = 149700, .bandwidth_mbs = 696000};
 
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -65,6 +65,7 @@ struct Advice {
   std::int64_t saves_allocated = 0;
   bool fits = false;               ///< the changed request, at its own batch
   std::int64_t largest_batch = 0;  ///< with the change
+  int time_percent = 0;            ///< of the request's own time a token, by the operators' work; 0 if the card's rates are not known
 };
 struct Advices {
   Counters needs;  ///< peak of the request as it is, on a card without limit

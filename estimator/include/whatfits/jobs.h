@@ -61,6 +61,7 @@ class AdviseJob {
   Advices advices_;
   std::vector<Advice> open_;  // changes to try, next one last
   bool own_figures_ = false;  // of the request itself: known
+  Pace own_pace_;
   std::optional<Counters> needs_;
   std::optional<FitJob> fit_;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,17 @@ struct ModelPreset {
   ModelConfig config;
   std::uint64_t parameters = 0;  ///< tied ones once; as published, for checking
 };
+
+/// A training speed that somebody published; fixtures/published/throughput.json has the sources.
+struct MeasuredPace {
+  const char* model;
+  std::uint64_t parameters;
+  const char* device;  ///< preset
+  std::int64_t batch, seq_len;
+  const char* how;
+  std::uint64_t tokens_per_second;  ///< of one device
+};
+std::span<const MeasuredPace> measured_paces();
 
 /// Every card of the catalogue, those that only `engine: formula` can use included; in the catalogue's order.
 std::vector<DevicePreset> device_presets();

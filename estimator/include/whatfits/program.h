@@ -235,6 +235,7 @@ struct OpInfo {
 };
 namespace op_flags {
 inline constexpr std::uint8_t last_dimension = 1;  ///< sum: over the last dimension
+inline constexpr std::uint8_t recomputed = 4;      ///< any: runs a second time, for a checkpoint
 inline constexpr std::uint8_t fresh_momentum = 2;  ///< sgd_momentum: the buffer was made in this step and holds the gradient
 }  // namespace op_flags
 

@@ -9,6 +9,7 @@
 
 #include "whatfits/bytes.h"
 #include "whatfits/config.h"
+#include "whatfits/pace.h"
 #include "whatfits/program.h"
 
 namespace whatfits {
@@ -98,9 +99,10 @@ struct Report {
   std::string program_hash;
   std::string trace_hash;
   Trace trace;
-  Bytes device_peak = 0;    ///< reserved at its peak and what the device holds besides
-  Ledger ledger;            ///< at the peak
-  bool by_formula = false;  ///< engine "formula": only verdict, peak and ledger mean something
+  Bytes device_peak = 0;     ///< reserved at its peak and what the device holds besides
+  Ledger ledger;             ///< at the peak
+  bool by_formula = false;   ///< engine "formula": only verdict, peak and ledger mean something
+  std::optional<Pace> pace;  ///< how long a step takes; not by formula
   std::vector<std::string> assumptions;
 };
 

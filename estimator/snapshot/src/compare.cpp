@@ -1,6 +1,7 @@
 #include "whatfits/compare.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -106,6 +107,37 @@ std::optional<Overlay> lay_over(const Lives& measured, const Program& program, c
   return best;
 }
 
+/// The prediction walks along: with a measured allocation that has a counterpart it is where that is made, with a free of one it
+/// goes one event on, never past the next counterpart.
+std::vector<Counters> beside(const MeasuredRun& run, const Program& program, const Config& config, int steps,
+                             const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+  const PredictedPoints predicted = predict_points(program, config, steps);
+  // By measured event: the pair that is made there (from 1), or that one of a pair is freed there.
+  constexpr std::size_t kFree = kNever;
+  std::vector<std::size_t> what(run.points.size(), 0);
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < pairs.size(); ++k) {
+    const Allocation& a = run.allocations[pairs[k].first];
+    if (a.born != kNever) what[a.born] = k + 1;
+    if (a.born == kNever) next = k + 1;  // there before the recording began
+    if (a.freed != kNever) what[a.freed] = kFree;
+  }
+  std::vector<Counters> out;
+  out.reserve(run.points.size());
+  std::size_t at = next == 0 ? kNever : predicted.made_at[pairs[next - 1].second];
+  for (const std::size_t here : what) {
+    if (here == kFree && at != kNever) {
+      const std::size_t end = next < pairs.size() ? predicted.made_at[pairs[next].second] : predicted.points.size();
+      at = std::min(at + 1, std::max(end, at + 1) - 1);
+    } else if (here != 0 && here != kFree) {
+      at = predicted.made_at[pairs[here - 1].second];
+      next = here;
+    }
+    out.push_back(at == kNever ? Counters{} : predicted.points[at]);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<Comparison> compare(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, const Config& config) {
@@ -125,7 +157,17 @@ std::optional<Comparison> compare(const Snapshot& snapshot, const MeasuredRun& r
   const std::optional<Overlay> overlay = lay_over(measured, program, predicted, std::max(1, guess > 16 ? guess - 8 : guess / 3));
   if (!overlay) return std::nullopt;
 
-  return find_causes({snapshot, snapshot.traces[device], run, program, roomy, config, predicted, overlay->alignment.pairs, overlay->steps});
+  Comparison found =
+      find_causes({snapshot, snapshot.traces[device], run, program, roomy, config, predicted, overlay->alignment.pairs, overlay->steps});
+  found.beside = beside(run, program, roomy, overlay->steps, overlay->alignment.pairs);
+  return found;
+}
+
+bool differs(const Comparison& comparison, std::int64_t tolerance) {
+  return std::any_of(comparison.causes.begin(), comparison.causes.end(), [&](const Cause& cause) {
+    return cause.kind != Cause::Kind::rounding && cause.kind != Cause::Kind::other_process &&
+           std::max(std::abs(cause.at_peak), std::abs(cause.at_end)) > tolerance;
+  });
 }
 
 }  // namespace whatfits::snapshot

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analysis/put.h"
+#include "whatfits/moment.h"
 
 namespace whatfits::snapshot {
 
@@ -73,6 +74,7 @@ Json to_json(const Comparison& comparison, const Snapshot& snapshot) {
     put(item, "times", cause.times);
     put(item, "at_peak", cause.at_peak);
     put(item, "at_end", cause.at_end);
+    put(item, "place", cause.stack == kNoStack ? std::string() : place_of(snapshot, cause.stack));
     put(item, "stack", stack_json(snapshot, cause.stack));
     causes.push_back(std::move(item));
   }

@@ -40,4 +40,17 @@ PredictedRun predict(const Program& program, const Config& config, int steps) {
   return run;
 }
 
+PredictedPoints predict_points(const Program& program, const Config& config, int steps) {
+  PredictedPoints out;
+  const Replay::Observer observer = [&](const ReplayEvent& e) {
+    if (e.alloc) out.made_at.push_back(out.points.size());
+    out.points.push_back(e.counters);
+    return true;
+  };
+  Replay replay(program, config.device, config.allocator);
+  bool going = replay.setup(&observer);
+  for (int step = 1; step <= steps && going; ++step) going = replay.step(&observer);
+  return out;
+}
+
 }  // namespace whatfits::snapshot

@@ -31,4 +31,11 @@ struct PredictedRun {
 /// `steps` steps, on a card that is never full.
 PredictedRun predict(const Program& program, const Config& config, int steps);
 
+/// Counters right after every allocation and free, and which of them each allocation is.
+struct PredictedPoints {
+  std::vector<Counters> points;
+  std::vector<std::size_t> made_at;  ///< by the index of PredictedRun::allocations: index into `points`
+};
+PredictedPoints predict_points(const Program& program, const Config& config, int steps);
+
 }  // namespace whatfits::snapshot

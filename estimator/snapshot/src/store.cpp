@@ -115,7 +115,7 @@ bool Store::extend(const Value& container, const Value* values, std::size_t coun
   if (container.kind != Value::Kind::object) return false;
   for (std::size_t i = 0; i < count; ++i) {
     take_in(values[i]);
-    Object& object = objects_[container.bits];
+    Object& object = object_of(container);
     if (append_event(object, values[i])) continue;
     if (object.type != Type::list && object.type != Type::tuple && object.type != Type::set) return false;
     items(object).push_back(values[i]);
@@ -125,17 +125,17 @@ bool Store::extend(const Value& container, const Value* values, std::size_t coun
 }
 
 bool Store::set(const Value& dict, const Value* pairs, std::size_t count) {
-  if (dict.kind != Value::Kind::object || objects_[dict.bits].type != Type::dict || count % 2 != 0) return false;
+  if (dict.kind != Value::Kind::object || object_of(dict).type != Type::dict || count % 2 != 0) return false;
   for (std::size_t i = 1; i < count; i += 2) {
     const Value& value = pairs[i];
     if (value.kind != Value::Kind::object) continue;
     take_in(value);
-    Object& list = objects_[value.bits];
+    Object& list = object_of(value);
     if (is_text(pairs[i - 1], Word::frames) && list.type == Type::list && all_of(list, Type::frame))
       become(list, Type::stack, to_stack(list));
   }
-  if (objects_[dict.bits].type != Type::dict) return false;  // it contained itself
-  auto& list = items(objects_[dict.bits]);
+  if (object_of(dict).type != Type::dict) return false;  // it contained itself
+  auto& list = items(object_of(dict));
   list.insert(list.end(), pairs, pairs + count);
   held_items_ += count;
   return true;
@@ -144,7 +144,7 @@ bool Store::set(const Value& dict, const Value* pairs, std::size_t count) {
 /// A container takes the value in: it is whole now.
 void Store::take_in(const Value& value) {
   if (value.kind != Value::Kind::object) return;
-  Object& object = objects_[value.bits];
+  Object& object = object_of(value);
   if (object.type != Type::dict) return;
   if (!to_event(object) && !to_frame(object) && !to_segment(object)) to_block(object);
 }
@@ -160,8 +160,7 @@ void Store::become(Object& object, Type type, std::size_t index) {
 
 bool Store::all_of(const Object& object, Type type) const {
   const auto& list = items_[object.index];
-  return std::all_of(list.begin(), list.end(),
-                     [&](const Value& v) { return v.kind == Value::Kind::object && objects_[v.bits].type == type; });
+  return std::all_of(list.begin(), list.end(), [&](const Value& v) { return v.kind == Value::Kind::object && object_of(v).type == type; });
 }
 
 bool Store::to_frame(Object& object) {
@@ -193,7 +192,7 @@ StackId Store::to_stack(Object& object) {
   stack.clear();
   std::uint64_t hash = 0;
   for (const Value& value : items(object)) {
-    const StackFrame& frame = frames_[objects_[value.bits].index];
+    const StackFrame& frame = frames_[object_of(value).index];
     stack.push_back(frame);
     hash = (hash ^ frame.function) * 0x9e3779b97f4a7c15;
     hash = (hash ^ frame.file) * 0x9e3779b97f4a7c15;
@@ -214,7 +213,7 @@ StackId Store::to_stack(Object& object) {
 
 StackId Store::stack_of(const Value& value) const {
   if (value.kind != Value::Kind::object) return kNoStack;
-  const Object& object = objects_[value.bits];
+  const Object& object = object_of(value);
   return object.type == Type::stack ? object.index : kNoStack;
 }
 
@@ -259,14 +258,14 @@ bool Store::to_event(Object& object) {
 
 /// Events of a list go to the device's trace; the list itself then only stands for it.
 bool Store::append_event(Object& list, const Value& value) {
-  if (value.kind != Value::Kind::object || objects_[value.bits].type != Type::event) return false;
+  if (value.kind != Value::Kind::object || object_of(value).type != Type::event) return false;
   if (list.type == Type::list && items(list).empty()) {
     snapshot_.traces.emplace_back();
     snapshot_.events_seen.push_back(0);
     become(list, Type::trace, snapshot_.traces.size() - 1);
   }
   if (list.type != Type::trace) return false;
-  const std::uint32_t waiting = objects_[value.bits].index;
+  const std::uint32_t waiting = object_of(value).index;
   std::uint64_t& seen = snapshot_.events_seen[list.index];
   if (waiting < waiting_events_.size()) {
     if (seen >= limits_.first_event && seen <= limits_.last_event) {
@@ -348,12 +347,12 @@ bool Store::to_segment(Object& object) {
         break;
       case Word::blocks: {
         if (value.kind != Value::Kind::object) break;
-        const Object& list = objects_[value.bits];
+        const Object& list = object_of(value);
         if (list.type != Type::list || !all_of(list, Type::block)) break;
         has_blocks = true;
         Bytes sizes = 0;
         for (const Value& block : items_[list.index]) {
-          SnapshotBlock b = blocks_[objects_[block.bits].index];
+          SnapshotBlock b = blocks_[object_of(block).index];
           if (b.address == 0) b.address = segment.address + sizes;  // written from PyTorch 2.1 on; before, blocks lie side by side
           sizes += b.size;
           segment.blocks.push_back(b);
@@ -377,13 +376,13 @@ std::size_t Store::held() const {
 }
 
 void Store::read_settings(const Value& value, Snapshot& out) {
-  if (value.kind != Value::Kind::object || objects_[value.bits].type != Type::dict) return;
-  const auto& pairs = items(objects_[value.bits]);
+  if (value.kind != Value::Kind::object || object_of(value).type != Type::dict) return;
+  const auto& pairs = items(object_of(value));
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     if (pairs[i].kind != Value::Kind::text) continue;
     const Value& setting = pairs[i + 1];
-    std::string& place = out.settings[snapshot_.strings[pairs[i].bits]];
-    if (setting.kind == Value::Kind::text) place = snapshot_.strings[setting.bits];
+    std::string& place = out.settings[snapshot_.strings[static_cast<StringId>(pairs[i].bits)]];
+    if (setting.kind == Value::Kind::text) place = snapshot_.strings[static_cast<StringId>(setting.bits)];
     if (setting.kind == Value::Kind::boolean) place = setting.bits != 0 ? "true" : "false";
     if (setting.kind == Value::Kind::integer) place = std::to_string(setting.bits);
     if (setting.kind == Value::Kind::negative) place = std::to_string(static_cast<std::int64_t>(setting.bits));
@@ -393,7 +392,7 @@ void Store::read_settings(const Value& value, Snapshot& out) {
 std::optional<std::string> Store::finish(const Value& root, Snapshot& out) {
   constexpr const char* kNotOne = "this is a pickle, but not a memory snapshot: a dictionary with segments and device_traces is expected";
   if (root.kind != Value::Kind::object) return kNotOne;
-  const Object& top = objects_[root.bits];
+  const Object& top = object_of(root);
   if (top.type == Type::list && all_of(top, Type::segment) && !items_[top.index].empty()) {
     out = std::move(snapshot_);  // torch.cuda.memory_snapshot(): segments alone
     return std::nullopt;
@@ -412,10 +411,10 @@ std::optional<std::string> Store::finish(const Value& root, Snapshot& out) {
   // The traces in the order of the devices; a device without events has an empty list.
   std::vector<std::vector<TraceEvent>> by_device;
   std::vector<std::uint64_t> seen;
-  if (traces != nullptr && traces->kind == Value::Kind::object && objects_[traces->bits].type == Type::list) {
-    for (const Value& value : items_[objects_[traces->bits].index]) {
-      const bool is_trace = value.kind == Value::Kind::object && objects_[value.bits].type == Type::trace;
-      const std::uint32_t at = is_trace ? objects_[value.bits].index : 0;
+  if (traces != nullptr && traces->kind == Value::Kind::object && object_of(*traces).type == Type::list) {
+    for (const Value& value : items_[object_of(*traces).index]) {
+      const bool is_trace = value.kind == Value::Kind::object && object_of(value).type == Type::trace;
+      const std::uint32_t at = is_trace ? object_of(value).index : 0;
       by_device.push_back(is_trace ? std::move(snapshot_.traces[at]) : std::vector<TraceEvent>{});
       seen.push_back(is_trace ? snapshot_.events_seen[at] : 0);
     }

@@ -46,6 +46,9 @@ class Store {
     Type type = Type::list;
     std::uint32_t index = 0;  ///< of `items`, or of what it was turned into
   };
+  /// Of a value that is one.
+  Object& object_of(const Value& value) { return objects_[static_cast<std::size_t>(value.bits)]; }
+  const Object& object_of(const Value& value) const { return objects_[static_cast<std::size_t>(value.bits)]; }
   std::vector<Value>& items(const Object& object) { return items_[object.index]; }
   void take_in(const Value& value);
   void become(Object& object, Type type, std::size_t index);

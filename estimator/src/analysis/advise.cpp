@@ -119,6 +119,7 @@ bool AdviseJob::step() {
 void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
   if (!own_figures_) {
     own_figures_ = true;
+    own_pace_ = pace(record(config_), config_);
     advices_.needs = after;
     advices_.largest_batch = largest;
     advices_.fits = config_.batch <= largest;
@@ -131,6 +132,7 @@ void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
   advice.saves_allocated = less(advices_.needs.allocated, after.allocated);
   advice.largest_batch = largest;
   advice.fits = advice.config.batch <= largest;
+  advice.time_percent = pace(record(advice.config), advice.config).percent_of(own_pace_);
   const auto place = std::upper_bound(advices_.list.begin(), advices_.list.end(), advice,
                                       [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
   advices_.list.insert(place, std::move(advice));

@@ -56,6 +56,7 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
   Report report;
   report.request = config;
   report.parameters = program.parameters;
+  report.pace = pace(program, config);
   report.device_peak = trace.peak.reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
   report.trace = std::move(trace);
 

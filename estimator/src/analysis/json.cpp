@@ -67,6 +67,30 @@ Json step(const StepCounters& s) {
   return out;
 }
 
+Json time_of(const Pace& pace) {
+  Json out = Json::object();
+  put(out, "tokens", pace.tokens);
+  put(out, "flops", pace.flops);
+  put(out, "flops_recomputed", pace.flops_again);
+  put(out, "flops_by_rule", pace.flops_by_rule);
+  put(out, "bytes_moved", pace.bytes);
+  put(out, "optimizer_bytes_moved", pace.optimizer_bytes);
+  put(out, "operators", pace.operators);
+  if (!pace.unknown.empty()) {
+    put(out, "unknown", pace.unknown);
+    return out;
+  }
+  const auto range = [&](const char* key, std::uint64_t low, std::uint64_t high) {
+    Json& both = put(out, key, Json::array());
+    both.push_back(low);
+    both.push_back(high);
+  };
+  range("microseconds", pace.fastest_us, pace.slowest_us);
+  put(out, "assumed", assumed_shares());
+  range("tokens_per_second", pace.tokens_per_second(pace.slowest_us), pace.tokens_per_second(pace.fastest_us));
+  return out;
+}
+
 /// One parser for all: another instance of it costs a browser several KB.
 Json value_of(const std::string& text) {
   nlohmann::json value;
@@ -134,6 +158,7 @@ Json to_json(const Report& report) {
   out["settled"] = trace.settled ? Json{{"step", trace.settled->step}, {"period", trace.settled->period}} : Json(nullptr);
   put(out, "ledger", rows(report.ledger.rows));
   put(out, "categories", categories(report.ledger.categories));
+  if (report.pace) put(out, "time", time_of(*report.pace));
   out["accuracy"] = {{"basis", report.by_formula ? "formula" : "replay"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
   put(out, "assumptions", report.assumptions);
   return out;
@@ -220,6 +245,7 @@ Json to_json(const Advices& advices) {
     put(item, "saves_allocated", advice.saves_allocated);
     put(item, "fits", advice.fits);
     put(item, "largest_batch", advice.largest_batch);
+    put(item, "time_percent", advice.time_percent != 0 ? Json(advice.time_percent) : Json(nullptr));
     list.push_back(std::move(item));
   }
   Json out = Json::object();

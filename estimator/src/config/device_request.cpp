@@ -65,6 +65,7 @@ void read_object(const json& object, bool needs_cuda, Device& out, std::vector<P
   out.name = "custom device";
   out.compute_capability = 0;
   out.sm_count = 0;
+  out.rates = {};
   if (given(device, "name")) device.text("name", limits::name_bytes, out.name);
   read_memory(device, out, problems);
 
@@ -82,6 +83,15 @@ void read_object(const json& object, bool needs_cuda, Device& out, std::vector<P
     device.statement("sm_count", "is missing; it must be the card's number of multiprocessors, from 1 to " +
                                      std::to_string(limits::sm_count) + " (" + kWhy + ")");
   }
+  for_each_rate(out.rates, [&](const char* key, std::int64_t& rate) {
+    if (!given(device, key)) return;
+    const json& value = *device.find(key);
+    if (value.is_number() && value.get<double>() > 0 && value.get<double>() <= 1e6) {
+      rate = static_cast<std::int64_t>(value.get<double>() * 1000 + 0.5);
+    } else {
+      device.not_allowed(key, value, "must be a number above 0, at most 1000000");
+    }
+  });
   device.finish();
 }
 

@@ -21,6 +21,7 @@ struct DeviceRow {
   bool total_assumed;
   bool free_assumed;
   Bytes budgets[2];
+  Rates rates;
 };
 
 struct ModelRow {
@@ -68,6 +69,7 @@ DevicePreset preset_of(const DeviceRow& row) {
   preset.device.sm_count = row.sm_count;
   preset.device.total_assumed = row.total_assumed;
   preset.device.free_assumed = row.free_assumed;
+  preset.device.rates = row.rates;
   for (const Bytes budget : row.budgets) {
     if (budget > 0) preset.budgets.push_back(budget);
   }
@@ -128,6 +130,8 @@ ModelPreset preset_of(const ModelRow& row) {
 }
 
 }  // namespace
+
+std::span<const MeasuredPace> measured_paces() { return kMeasuredPaces; }
 
 std::vector<DevicePreset> device_presets() {
   std::vector<DevicePreset> presets;

@@ -3,6 +3,7 @@
 #include "config/hf_model.h"
 #include "config/names.h"
 #include "config/preset_lookup.h"
+#include "config/sections.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -75,6 +76,9 @@ ordered_json device_json(const Device& device) {
   if (device.sm_count > 0) out["sm_count"] = device.sm_count;
   if (device.total_assumed) out["total_assumed"] = true;
   if (device.free_assumed) out["free_assumed"] = true;
+  config::for_each_rate(device.rates, [&](const char* key, std::int64_t rate) {
+    if (rate > 0) out[key] = static_cast<double>(rate) / 1000;
+  });
   return out;
 }
 

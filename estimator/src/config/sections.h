@@ -13,4 +13,13 @@ void read_model(Reader& request, ModelConfig& out, std::vector<Problem>& problem
 /// and the number of multiprocessors; without it only memory is needed.
 void read_device(Reader& request, bool needs_cuda, Device& out, std::vector<Problem>& problems);
 
+/// A card's rates by their keys in the request, there in TFLOP/s and GB/s.
+template <class Rates, class Visit>
+void for_each_rate(Rates& rates, Visit visit) {
+  visit("fp32_tflops", rates.fp32_gflops);
+  visit("bf16_tflops", rates.bf16_gflops);
+  visit("fp16_tflops", rates.fp16_gflops);
+  visit("bandwidth_gbs", rates.bandwidth_mbs);
+}
+
 }  // namespace whatfits::config

@@ -85,9 +85,14 @@ TensorId Recorder::tensor(const TensorInfo& info) {
   return static_cast<TensorId>(program.tensors.size() - 1);
 }
 
+void Recorder::at_work(OpInfo& info) const {
+  info.layer = layer_;
+  if (recomputing) info.flags |= op_flags::recomputed;
+}
+
 void Recorder::op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
                   std::initializer_list<TensorId> scratch) {
-  info.layer = layer_;
+  at_work(info);
   info.first = static_cast<std::uint32_t>(program.operands.size());
   info.inputs = static_cast<std::uint16_t>(inputs.size());
   info.outputs = static_cast<std::uint16_t>(outputs.size());
@@ -98,7 +103,7 @@ void Recorder::op(OpInfo info, std::initializer_list<TensorId> inputs, std::init
 }
 
 void Recorder::op(OpInfo info, const std::vector<TensorId>& operands) {
-  info.layer = layer_;
+  at_work(info);
   info.first = static_cast<std::uint32_t>(program.operands.size());
   program.operands.insert(program.operands.end(), operands.begin(), operands.end());
   program.ops.push_back(info);

@@ -42,6 +42,8 @@ class Recorder {
   Phase phase() const { return phase_; }
   void layer(std::int16_t layer);
   std::int16_t layer() const { return layer_; }
+  /// Operators from here on run a second time.
+  bool recomputing = false;
 
   std::uint32_t label(std::string_view text);
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
@@ -54,6 +56,7 @@ class Recorder {
   void finish();
 
  private:
+  void at_work(OpInfo& info) const;
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;

@@ -23,6 +23,7 @@ void CheckpointFrame::recompute(Torch& torch) {
   const std::int16_t layer = torch.recorder.layer();
   {
     const With filling(torch.recomputing, this);
+    const With again(torch.recorder.recomputing, true);
     const With grad(torch.grad_enabled, true);
     const AutocastScope autocast(torch, autocast_enabled, autocast_dtype);
     run(input);
@@ -63,6 +64,7 @@ struct ReentrantBackward final : Node {
     const Frame frame{&detached, &output};
     {
       const With grad(torch.grad_enabled, true);
+      const With again(torch.recorder.recomputing, true);
       const AutocastScope autocast(torch, autocast_enabled, autocast_dtype);
       output = run(detached);
     }

@@ -56,6 +56,7 @@ struct Raw {
   std::map<std::string, std::vector<std::string>> values;
   bool json = false;
   bool all = false;
+  bool sizes = false;
   bool resume = false;
   bool poison = false;
   bool allow_shared = false;
@@ -110,6 +111,11 @@ class Parser {
     switch (text.command) {
       case Command::fit:
         value(sub, "--axis", "AXIS", "what to search: batch or seq-len [batch]", "Question");
+        value(sub, "--devices", "LIST", "ids, or all: the smallest of these cards that runs the request", "Question");
+        value(sub, "--tokens", "N", "how long that many tokens take [1000000000]", "Question");
+        break;
+      case Command::estimate:
+        value(sub, "--tokens", "N", "how long that many tokens take [1000000000]", "Question");
         break;
       case Command::ledger:
         value(sub, "--at", "EVENT", "right after this allocation or free, instead of at the peak", "Question");
@@ -125,6 +131,9 @@ class Parser {
         value(sub, "--event", "N", "segments and blocks after this event, instead of at the peak", "Question");
         value(sub, "--events", "FROM..TO", "read only these events of the file (a large one, a part of it)", "Question");
         value(sub, "--cuda-device", "N", "which of the recording's devices [0]", "Question");
+        break;
+      case Command::explain:
+        sub.add_flag("--sizes", raw_.sizes, "models of all sizes beside each other: by formula, and replayed")->group("Question");
         break;
       case Command::sweep:
         value(sub, "--batches", "LIST", "1..32 or 16,18,20..24 [1,2,4,8,16,32,64]", "Question");
@@ -238,6 +247,7 @@ class Parser {
     }
     arguments.json = raw_.json;
     arguments.all = raw_.all;
+    arguments.sizes = raw_.sizes;
     arguments.request.file = single(command, "REQUEST");
     for (const Flag& flag : request_flags()) {
       if (auto given = single(command, flag.name)) arguments.request.flags.emplace_back(flag.name, *given);
@@ -249,6 +259,7 @@ class Parser {
     arguments.events = single(command, "--events");
     arguments.pickle = single(command, "--pickle");
     arguments.axis = single(command, "--axis");
+    arguments.tokens = single(command, "--tokens");
     arguments.at = single(command, "--at");
     arguments.step = single(command, "--step");
     arguments.svg = single(command, "--svg");

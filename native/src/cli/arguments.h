@@ -24,12 +24,14 @@ struct Arguments {
   Command command = Command::none;
   RequestInput request;
   bool json = false;
+  bool sizes = false;                                      ///< explain --sizes
   bool all = false;                                        ///< ledger --all
   std::optional<std::string> snapshot;                     ///< compare, snapshot: the file
   std::optional<std::string> tolerance;                    ///< compare
   std::optional<std::string> device_index, event, events;  ///< compare, snapshot
   std::optional<std::string> pickle;                       ///< timeline
   std::optional<std::string> axis;                         ///< fit
+  std::optional<std::string> tokens;                       ///< fit, estimate
   std::optional<std::string> at;                           ///< ledger
   std::optional<std::string> step;                         ///< timeline
   std::optional<std::string> svg;                          ///< timeline

@@ -46,6 +46,12 @@ std::string as_flags(const Config& before, const Config& after) {
   return flags;
 }
 
+// 131 -> "1.31"
+std::string times(int percent) {
+  const std::string rest = std::to_string(percent % 100);
+  return std::to_string(percent / 100) + "." + (rest.size() < 2 ? "0" : "") + rest;
+}
+
 }  // namespace
 
 int run_advise(const Arguments& arguments, Session& session) {
@@ -76,10 +82,12 @@ int run_advise(const Arguments& arguments, Session& session) {
                {"saves MiB", Align::right},
                {"batch " + with_commas(config.batch), Align::left},
                {"largest batch", Align::right},
+               {"time a token", Align::right},
                {"flag", Align::left}});
   for (const Advice& advice : answer.list) {
     table.row({advice.title, signed_mib(advice.saves), advice.fits ? style.good("fits") : style.bad("oom"),
-               with_commas(advice.largest_batch), style.accent(as_flags(config, advice.config))});
+               with_commas(advice.largest_batch), advice.time_percent == 0 ? "?" : "× " + times(advice.time_percent),
+               style.accent(as_flags(config, advice.config))});
   }
   session.out += table.text(2);
   session.line();
@@ -92,6 +100,7 @@ int run_advise(const Arguments& arguments, Session& session) {
   }
   session.line();
   session.paragraph(
+      "Time a token is what the operators compute and move, beside the request's own: no measurement. "
       "Savings are of reserved memory at the peak, each change by itself, on a card without limit; together they do not simply add up.");
   return exit_status::ok;
 }

@@ -14,6 +14,7 @@ int run_timeline(const Arguments& arguments, Session& session);
 int run_sweep(const Arguments& arguments, Session& session);
 int run_advise(const Arguments& arguments, Session& session);
 int run_explain(const Arguments& arguments, Session& session);
+int run_sizes(const Arguments& arguments, Session& session);
 int run_compare(const Arguments& arguments, Session& session);
 int run_snapshot(const Arguments& arguments, Session& session);
 int run_measure(const Arguments& arguments, Session& session);

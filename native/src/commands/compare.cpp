@@ -1,9 +1,6 @@
 // A measured snapshot laid over the prediction of a request.
 #include "whatfits/compare.h"
 
-#include <algorithm>
-#include <cstdlib>
-
 #include "cli/failure.h"
 #include "commands/commands.h"
 #include "commands/read_snapshot.h"
@@ -18,11 +15,6 @@ namespace {
 
 using snapshot::Cause;
 using snapshot::Comparison;
-
-bool is_over(const Cause& cause, std::int64_t tolerance) {
-  return cause.kind != Cause::Kind::rounding && cause.kind != Cause::Kind::other_process &&
-         std::max(std::abs(cause.at_peak), std::abs(cause.at_end)) > tolerance;
-}
 
 void causes_section(const Comparison& comparison, const snapshot::Snapshot& recording, Session& session) {
   const Style& style = session.style;
@@ -52,8 +44,9 @@ void causes_section(const Comparison& comparison, const snapshot::Snapshot& reco
 int run_compare(const Arguments& arguments, Session& session) {
   const Config config = checked(read_request(arguments.request));
   needs_replay(config, "compare");
-  const std::int64_t tolerance =
-      static_cast<std::int64_t>((arguments.tolerance ? whole_number("--tolerance", *arguments.tolerance, 1 << 20) : 1) * MiB);
+  const std::int64_t tolerance = arguments.tolerance
+                                     ? static_cast<std::int64_t>(whole_number("--tolerance", *arguments.tolerance, 1 << 20) * MiB)
+                                     : snapshot::kTolerance;
   const snapshot::Snapshot recording = read_snapshot(arguments, session);
   const std::size_t device = device_of(arguments, recording);
   const snapshot::MeasuredRun run = follow(recording, device);
@@ -68,9 +61,8 @@ int run_compare(const Arguments& arguments, Session& session) {
         " to be laid over it: check model, batch, length, precision, attention and optimizer, and that the recording began before "
         "the model was made");
   }
-  const bool differs =
-      std::any_of(comparison->causes.begin(), comparison->causes.end(), [&](const Cause& cause) { return is_over(cause, tolerance); });
-  const int status = differs || !run.failures.empty() ? exit_status::does_not_fit : exit_status::ok;
+  const bool as_predicted = !snapshot::differs(*comparison, tolerance) && run.failures.empty();
+  const int status = as_predicted ? exit_status::ok : exit_status::does_not_fit;
   if (arguments.json) {
     Json out = to_json(*comparison, recording);
     out["request"] = request_json(config);

@@ -3,6 +3,7 @@
 
 #include "cli/failure.h"
 #include "commands/commands.h"
+#include "commands/time.h"
 #include "commands/views.h"
 #include "text/table.h"
 #include "text/units.h"
@@ -48,6 +49,7 @@ void counters_section(const Trace& trace, Session& session) {
 
 int run_estimate(const Arguments& arguments, Session& session) {
   const Config config = checked(read_request(arguments.request));
+  const std::uint64_t tokens = tokens_of(arguments.tokens);
   Report report;
   {
     const Progress progress(session, "replaying");
@@ -87,6 +89,7 @@ int run_estimate(const Arguments& arguments, Session& session) {
     session.line();
     session.paragraph(settled);
   }
+  time_section(report.pace, tokens, session);
   assumptions(report.assumptions, session);
   session.line();
   session.line("Every tensor: " + style.accent("whatfits ledger" + arguments.request.as_words()));

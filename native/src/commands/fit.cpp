@@ -2,7 +2,9 @@
 #include <algorithm>
 
 #include "cli/failure.h"
+#include "commands/cards.h"
 #include "commands/commands.h"
+#include "commands/time.h"
 #include "commands/views.h"
 #include "text/table.h"
 #include "text/text.h"
@@ -100,6 +102,8 @@ void hint(const Arguments& arguments, const Fit& fit, Session& session) {
 
 int run_fit(const Arguments& arguments, Session& session) {
   const Axis axis = axis_of(arguments);
+  const std::uint64_t tokens = tokens_of(arguments.tokens);
+  if (arguments.devices) return run_smallest_card(arguments, session);
   const Config config = checked(read_request(arguments.request));
   Fit answer;
   {
@@ -133,6 +137,7 @@ int run_fit(const Arguments& arguments, Session& session) {
       session.line();
       session.paragraph(settled);
     }
+    time_section(answer.report->pace, tokens, session);
     assumptions(answer.report->assumptions, session);
   }
   if (!answer.capped && config.engine == Engine::torch) hint(arguments, answer, session);

@@ -12,6 +12,7 @@
 #include "commands/views.h"
 #include "text/text.h"
 #include "text/units.h"
+#include "whatfits/moment.h"
 #include "whatfits/report.h"
 
 namespace whatfits::cli {
@@ -73,11 +74,7 @@ std::size_t device_of(const Arguments& arguments, const snapshot::Snapshot& snap
   return static_cast<std::size_t>(found - traces.begin());
 }
 
-std::string place_words(const snapshot::Snapshot& snapshot, snapshot::StackId stack) {
-  const snapshot::StackFrame* const frame = snapshot.user_frame(stack);
-  if (frame == nullptr) return "unknown place";
-  return printable(snapshot.place(*frame)) + " in " + printable(std::string(snapshot.text(frame->function)));
-}
+std::string place_words(const snapshot::Snapshot& snapshot, snapshot::StackId stack) { return printable(place_of(snapshot, stack)); }
 
 void failures_section(const snapshot::MeasuredRun& run, const snapshot::Snapshot& snapshot, std::size_t device, Session& session) {
   for (const snapshot::Failure& failure : run.failures) {

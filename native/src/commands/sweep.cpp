@@ -6,6 +6,7 @@
 
 #include "cli/failure.h"
 #include "cli/ranges.h"
+#include "commands/cards.h"
 #include "commands/commands.h"
 #include "commands/views.h"
 #include "text/table.h"
@@ -23,34 +24,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMostCells = 16384;
-
-struct Card {
-  std::string id;  // as asked for; empty for the request's own
-  json request;
-};
-
-std::vector<Card> cards_of(const Arguments& arguments, const json& request) {
-  if (!arguments.devices) return {{"", request}};
-  std::vector<std::string> ids;
-  if (*arguments.devices == "all") {
-    for (const DevicePreset& preset : device_presets()) {
-      if (preset.missing.empty() && preset.device.free_mib > 0) ids.push_back(preset.id);
-    }
-  } else {
-    for (std::string_view rest = *arguments.devices;;) {
-      const std::size_t comma = rest.find(',');
-      ids.emplace_back(rest.substr(0, comma));
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-  }
-  std::vector<Card> cards;
-  for (const std::string& id : ids) {
-    cards.push_back({id, request});
-    cards.back().request["device"] = id;
-  }
-  return cards;
-}
 
 // Every corner of the grid must be a request that holds.
 Config checked_grid(json request, const std::vector<std::int64_t>& batches, const std::vector<std::int64_t>& seq_lens) {

@@ -147,7 +147,10 @@ void assumptions(const std::vector<std::string>& list, Session& session) {
   }
 }
 
-void print_json(const nlohmann::ordered_json& json, Session& session) { session.line(json.dump(2)); }
+void print_json(const nlohmann::ordered_json& json, Session& session) {
+  // Names in a file that was read may be no UTF-8.
+  session.line(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
 
 void needs_replay(const Config& config, const std::string& command) {
   if (config.engine == Engine::torch) return;

@@ -2,7 +2,7 @@
 // may move or grow the memory; an instance that trapped is thrown away and the next call gets a new one.
 import { CoreError } from './errors.js';
 
-/** estimator/wasm/exports.cpp */
+/** estimator/wasm/exports.cpp, answers.cpp and, from wf_snapshot_begin on, snapshot_exports.cpp of the second module. */
 interface Exports {
   memory: WebAssembly.Memory;
   _initialize?(): void;
@@ -32,6 +32,12 @@ interface Exports {
   wf_sweep_begin(handle: number, values: number, batches: number, seqLens: number): number;
   wf_sweep_step(handle: number): number;
   wf_sweep_cells(handle: number): number;
+  wf_snapshot_begin(memoryMib: number, first: number, last: number): void;
+  wf_snapshot_feed(bytes: number, size: number): number;
+  wf_snapshot_finish(): number;
+  wf_snapshot_at(event: number): number;
+  wf_snapshot_columns(begin: number, end: number, width: number): number;
+  wf_snapshot_compare(request: number, length: number): number;
 }
 
 export type Wasm = Omit<Exports, 'memory' | '_initialize'>;
@@ -114,14 +120,14 @@ export class Module {
 
   /** `work` with the text in the module's memory. */
   withText<T>(text: string, work: (wasm: Exports, pointer: number, length: number) => T): T {
-    return this.#withBytes(encoder.encode(text), work);
+    return this.withBytes(encoder.encode(text), work);
   }
 
   withNumbers<T>(numbers: readonly number[], work: (wasm: Exports, pointer: number) => T): T {
-    return this.#withBytes(new Uint8Array(Float64Array.from(numbers).buffer), work);
+    return this.withBytes(new Uint8Array(Float64Array.from(numbers).buffer), work);
   }
 
-  #withBytes<T>(bytes: Uint8Array, work: (wasm: Exports, pointer: number, length: number) => T): T {
+  withBytes<T>(bytes: Uint8Array, work: (wasm: Exports, pointer: number, length: number) => T): T {
     return this.call((wasm) => {
       const pointer = wasm.wf_alloc(bytes.length) >>> 0;
       if (pointer === 0) throw new Error('out of memory');

@@ -90,6 +90,25 @@ export interface Ledger extends Counters {
 
 export type StepReading = 'before' | 'after_forward' | 'after_backward' | 'after_optimizer_step' | 'after_zero_grad' | 'peak';
 
+/** How long an optimizer step takes, from what its operators compute and move. */
+export interface Time {
+  tokens: number;
+  flops: number;
+  flops_recomputed: number;
+  /** (6·N + 12·L·C·T) · tokens */
+  flops_by_rule: number;
+  bytes_moved: number;
+  optimizer_bytes_moved: number;
+  operators: number;
+  /** Why there is no time. */
+  unknown?: string;
+  /** In words: which shares of the card's rates. */
+  assumed?: string;
+  /** From the fastest to the slowest. */
+  microseconds?: [number, number];
+  tokens_per_second?: [number, number];
+}
+
 export interface Report {
   schema_version: 1;
   request: Request;
@@ -109,6 +128,7 @@ export interface Report {
   settled: { step: number; period: number } | null;
   ledger: LedgerRow[];
   categories: Categories;
+  time?: Time;
   accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; error_band: number | null };
   assumptions: string[];
 }
@@ -143,6 +163,8 @@ export interface Advice {
   /** The changed request, at its own batch. */
   fits: boolean;
   largest_batch: number;
+  /** Of the request's own time a token; null where the card's rates are not known. */
+  time_percent: number | null;
   /** The whole changed request, to apply. From a job only. */
   request?: Request;
 }
@@ -298,4 +320,106 @@ export interface Presets {
   models: ModelPreset[];
   /** Ids that the catalogue has and this version does not replay yet. */
   models_to_come: string[];
+}
+
+/** Why a request of a measured run could not be met. */
+export interface RecordedFailure extends Counters {
+  /** Index of the event. */
+  event: number;
+  /** What was asked for, and the segment that the allocator then asked the device for. */
+  tensor: number;
+  requested: number;
+  /** On the device. */
+  free: number;
+  pool: 'small' | 'large';
+  /** Free in that pool, largest first. */
+  pieces: number[];
+  bound_by: 'allocated' | 'reserved';
+  message: string;
+  /** The line of the script. */
+  place: string;
+}
+
+/** What a measured snapshot is, of the first device with events. */
+export interface RecordingSummary {
+  device: number;
+  /** Kept, and in the file. */
+  events: number;
+  events_in_file: number;
+  allocations: number;
+  peak: Counters & { event: number };
+  end: Counters;
+  /** Events at which cached segments were given back to make room. */
+  retries: number[];
+  failures: RecordedFailure[];
+  /** Events that do not fit what was seen before them. */
+  strange: number;
+}
+
+export interface RecordedBlock {
+  address: number;
+  size: number;
+  state: 'allocated' | 'pending' | 'free';
+}
+
+export interface RecordedSegment {
+  address: number;
+  size: number;
+  small: boolean;
+  blocks: RecordedBlock[];
+}
+
+/** What is held right after an event. */
+export interface RecordedMoment {
+  at: number;
+  action: string;
+  size: number;
+  place: string;
+  counters: Counters & { active: number };
+  /** By the line of the script that made them, the largest first. */
+  holders: { place: string; bytes: number; tensors: number }[];
+  segments: RecordedSegment[];
+}
+
+/** One value per pixel column, each its highest. */
+export interface RecordedColumns {
+  width: number;
+  allocated: Float64Array;
+  reserved: Float64Array;
+  /** The prediction last compared with, at the same events; 0 without one. */
+  predictedAllocated: Float64Array;
+  predictedReserved: Float64Array;
+  /** Of the highest `allocated`. */
+  event: Uint32Array;
+}
+
+/** Tensors that differ for one reason. */
+export interface Cause {
+  kind: 'kept' | 'freed_early' | 'forward_pass' | 'optimizer_copy' | 'model_copy' | 'extra' | 'missing' | 'rounding' | 'other_process';
+  title: string;
+  advice: string;
+  tensors: number;
+  times: number;
+  /** Bytes by which it moves the measured peak, and that it leaves alive at the end. */
+  at_peak: number;
+  at_end: number;
+  /** The line of the script; may be empty. */
+  place: string;
+  stack: { name: string; filename: string; line: number }[];
+}
+
+/** A measured run laid over a prediction. */
+export interface Comparison {
+  steps: number;
+  measured_allocations: number;
+  predicted_allocations: number;
+  matched: number;
+  measured_peak: Counters;
+  predicted_peak: Counters;
+  difference: number;
+  unexplained: number;
+  freed_at_another_moment: number;
+  causes: Cause[];
+  request: Request;
+  verdict: 'as predicted' | 'differs';
 }

@@ -4,10 +4,11 @@ import type { Engine, Run } from './engine.js';
 import { equal, get, isObject, put } from './fields.js';
 import type { LinkState } from './link.js';
 import { Slicer } from './slicer.js';
+import { isSnapshot } from './snapshot-file.js';
 import type { Advices, DevicePreset, Fit, Json, ModelPreset, Problem, Report, Request, Summary, Timeline } from './types.js';
 import type { Unit } from './units.js';
 
-export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine' | 'filter';
+export type Topic = 'report' | 'problems' | 'fit' | 'advice' | 'cursor' | 'unit' | 'notes' | 'engine' | 'filter' | 'snapshot';
 
 /** Of a config.json, by either name. */
 export function positionsOf(shape: Record<string, Json>): number | undefined {
@@ -39,6 +40,10 @@ export class Session {
   filter: readonly string[] = [];
   /** Whether somebody looks at advice: it is the longest question. */
   wantsAdvice = false;
+  /** A memory snapshot of the reader's own run. */
+  snapshot?: File;
+  /** Takes a file that is no snapshot. */
+  onConfigFile?: (file: File) => void;
   /** Called after every accepted request; `decision` marks what Back should undo. */
   onReport?: (byUser: boolean, decision: boolean) => void;
 
@@ -261,6 +266,16 @@ export class Session {
   /** The state, as links have it. */
   get state(): LinkState {
     return { request: this.value, unit: this.unit, event: this.event };
+  }
+
+  /** A file that somebody dropped or chose: a snapshot, or else a config. */
+  async offer(file: File): Promise<void> {
+    if (this.onConfigFile && !(await isSnapshot(file))) {
+      this.onConfigFile(file);
+      return;
+    }
+    this.snapshot = file;
+    this.emit('snapshot');
   }
 
   setFilter(categories: readonly string[]): void {

@@ -8,7 +8,7 @@ const waiting: (() => void)[] = [];
 if (channel) channel.port1.onmessage = () => waiting.shift()?.();
 
 /** A task of its own, without the 4 ms that nested timers cost. */
-function nextTask(): Promise<void> {
+export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     if (!channel) {
       setTimeout(resolve, 0);

@@ -6,6 +6,9 @@ export type {
   Report, Request, Summary, SweepCells, TimelineRow,
 } from '../core/types.js';
 
+export type { Recording, RecordingOptions } from '../core/recording.js';
+export type { Cause, Comparison, RecordedColumns, RecordedMoment, RecordingSummary } from '../core/types.js';
+
 export interface Fit {
   largest: number;
   /** The largest that may be asked fits: nothing was seen to fail. */

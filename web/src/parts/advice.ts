@@ -48,6 +48,7 @@ export class AdviceList extends Part {
             <span class="saving" aria-hidden="true"><i style=${styleMap({ 'inline-size': `${Math.max(0, (100 * advice.saves) / most).toFixed(1)}%` })}></i></span>
             <span>${advice.saves === 0 ? 'no change' : advice.saves > 0 ? `−${bytes(advice.saves, session.unit)}` : `+${bytes(-advice.saves, session.unit)}`}</span>
             <span class=${advice.fits ? 'ok' : 'bad'}>${mark(advice.fits ? 'fits' : 'oom')} batch ≤ ${count(advice.largest_batch)}</span>
+            ${advice.time_percent === null ? '' : html`<span class="muted">time a token × ${(advice.time_percent / 100).toFixed(2)}</span>`}
           </div>
           <button type="button" part="button" data-testid="apply" aria-label=${`Apply: ${advice.title}`}
             @click=${() => session.apply(adviceChanges(advice, session.value), short(advice.key, advice.value))}>Apply</button>

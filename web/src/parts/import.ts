@@ -8,7 +8,6 @@ export class Import extends Part {
   declare said: string[];
   declare refused: string[];
   protected readonly topics = ['engine'] as const;
-  #host?: Element;
 
   constructor() {
     super();
@@ -16,20 +15,14 @@ export class Import extends Part {
     this.refused = [];
   }
 
-  /** A file may be dropped anywhere on the element. */
   override connectedCallback(): void {
     super.connectedCallback();
-    this.#host = (this.getRootNode() as ShadowRoot).host;
-    this.#host?.addEventListener('dragover', this.#over);
-    this.#host?.addEventListener('dragleave', this.#leave);
-    this.#host?.addEventListener('drop', this.#drop);
+    this.session.onConfigFile = (file) => void this.#take(file);
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#host?.removeEventListener('dragover', this.#over);
-    this.#host?.removeEventListener('dragleave', this.#leave);
-    this.#host?.removeEventListener('drop', this.#drop);
+    this.session.onConfigFile = undefined;
   }
 
   protected override render(): TemplateResult {
@@ -67,8 +60,7 @@ export class Import extends Part {
     } else this.#read(box.value);
   };
 
-  async #take(file: File | undefined): Promise<void> {
-    if (!file) return;
+  async #take(file: File): Promise<void> {
     if (file.size > IMPORT_BYTES) {
       this.said = [];
       this.refused = [`The file has ${(file.size / 1e6).toFixed(1)} MB; a config.json has a few kilobytes, and at most 1 MiB is read.`];
@@ -79,23 +71,8 @@ export class Import extends Part {
 
   #file = (event: Event): void => {
     event.stopPropagation();
-    void this.#take((event.target as HTMLInputElement).files?.[0]);
-  };
-
-  /** Files only: text dragged into a box is the box's. */
-  #over = (event: Event): void => {
-    const types = (event as DragEvent).dataTransfer?.types ?? [];
-    if (!types.includes('Files')) return;
-    event.preventDefault();
-    this.querySelector('.drop')?.classList.add('over');
-  };
-  #leave = (): void => this.querySelector('.drop')?.classList.remove('over');
-  #drop = (event: Event): void => {
-    this.#leave();
-    const file = (event as DragEvent).dataTransfer?.files[0];
-    if (!file) return;
-    event.preventDefault();
-    void this.#take(file);
+    const file = (event.target as HTMLInputElement).files?.[0];
+    if (file) void this.session.offer(file);
   };
 }
 

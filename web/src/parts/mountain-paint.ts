@@ -1,9 +1,10 @@
 // The mountain's picture: memory through the step, painted by hand into one SVG. One path per series from one value per pixel
 // column, so a frame costs the same for a thousand events and for fifty thousand.
-import { areaPath, axisTicks, linePath, stackEdges } from '../data/columns.js';
+import { areaPath, linePath, stackEdges } from '../data/columns.js';
 import { GROUPS } from '../data/palette.js';
 import type { Columns, Stretch, Timeline } from '../data/types.js';
-import { bytes, fixed, size, tick, type Unit } from '../data/units.js';
+import { bytes, fixed, type Unit } from '../data/units.js';
+import { LEFT, memoryAxis, RIGHT } from './axis.js';
 import { nextPrefix, patternDefs, svg } from './patterns.js';
 
 export interface View {
@@ -21,8 +22,6 @@ export interface View {
   whole: boolean;
 }
 
-const LEFT = 46;
-const RIGHT = 10;
 const HEAD = 30;
 const FOOT = 8;
 /** Room to the right of the last event for the request that was refused. */
@@ -97,7 +96,7 @@ export class MountainPaint {
     this.#reserved.setAttribute('d', linePath(columns.reserved, 0, n, scale, floor));
     this.#allocated.setAttribute('d', linePath(columns.allocated, 0, n, scale, floor));
 
-    this.#paintAxis(view, floor, scale);
+    this.#axis.replaceChildren(...memoryAxis(view.top, view.unit, view.width, HEAD, floor));
     this.#paintPhases(timeline.phases, view, floor);
     this.#paintLabels(edges, n, scale, floor);
     this.#paintLimit(view, scale, floor);
@@ -108,22 +107,6 @@ export class MountainPaint {
   #x(row: number): number {
     const { begin, end } = this.#view!;
     return LEFT + ((row - begin + 0.5) / Math.max(1, end - begin)) * this.#plotWidth;
-  }
-
-  #paintAxis(view: View, floor: number, scale: number): void {
-    const out: SVGElement[] = [];
-    const unit = size(view.unit);
-    for (const at of axisTicks(view.top, unit, view.height < 260 ? 4 : 5)) {
-      const y = Math.round(HEAD + floor - at * scale) + 0.5;
-      out.push(svg('path', { d: `M${LEFT} ${y}H${view.width - RIGHT}` }));
-      const text = svg('text', { x: LEFT - 7, y: y + 4, 'text-anchor': 'end' });
-      text.textContent = tick(at / unit);
-      out.push(text);
-    }
-    const name = svg('text', { x: LEFT - 7, y: HEAD + floor + 4, 'text-anchor': 'end' });
-    name.textContent = view.unit;
-    out.push(name, svg('path', { class: 'm-floor', d: `M${LEFT} ${HEAD + floor + 0.5}H${view.width - RIGHT}` }));
-    this.#axis.replaceChildren(...out);
   }
 
   #paintPhases(phases: Stretch[], view: View, floor: number): void {

@@ -5,13 +5,11 @@ import type { Pool, PoolBlock, PoolSegment } from '../data/types.js';
 import { bytes, count } from '../data/units.js';
 import { Chart, say } from './chart.js';
 import { define } from './part.js';
-import { nextPrefix, patternDefs, svg } from './patterns.js';
+import { nextPrefix, patternDefs } from './patterns.js';
+import { paintPool } from './pool-paint.js';
 
 /** Requests up to 1 MiB live in segments of their own. */
 const SMALL = 1024 * 1024;
-const ROW = 15;
-const GAP = 4;
-const MOST_ROWS = 26;
 
 export class Segments extends Chart {
   protected readonly topics = ['report', 'cursor', 'unit'] as const;
@@ -93,55 +91,14 @@ export class Segments extends Chart {
     const picture = this.querySelector('svg.pool') as SVGSVGElement | null;
     const pool = this.#pool;
     if (!picture || !pool || this.width < 40) return;
-    const large = pool.segments.filter((segment) => !segment.small).sort((a, b) => b.size - a.size);
-    const longest = large[0]?.size ?? 1;
-    const parts: SVGElement[] = [this.#defs];
-    // Long ones take a line each; short ones share lines.
-    let x = 0;
-    let y = 0;
-    let line = 0;
-    const scale = (this.width - 2) / longest;
-    let left = 0;
-    for (const segment of large) {
-      const wide = Math.max(2, segment.size * scale);
-      if (x > 0 && x + wide > this.width - 1) {
-        x = 0;
-        y += ROW + GAP;
-        line += 1;
-      }
-      if (line >= MOST_ROWS) {
-        left += 1;
-        continue;
-      }
-      this.#paintSegment(parts, segment, x + 1, y, scale);
-      x += wide + 3;
-    }
-    const height = y + ROW + (left > 0 ? 20 : 2);
-    if (left > 0) {
-      const text = svg('text', { x: 0, y: height - 4 });
-      text.textContent = `and ${left} shorter segments`;
-      parts.push(text);
-    }
-    picture.setAttribute('viewBox', `0 0 ${this.width} ${height}`);
-    picture.setAttribute('height', String(height));
-    picture.replaceChildren(...parts);
-  }
-
-  #paintSegment(parts: SVGElement[], segment: PoolSegment, x: number, y: number, scale: number): void {
-    for (const block of segment.blocks) {
-      const at = x + (block.address - segment.address) * scale;
-      const wide = Math.max(0.6, block.size * scale);
-      const rect = svg('rect', {
-        x: at.toFixed(1), y, width: wide.toFixed(1), height: ROW,
-        fill: block.allocated ? `url(#${this.#prefix}-${groupOf(block.category).id})` : `url(#${this.#prefix}-pool)`,
-        class: block.allocated ? 'pool-used' : 'pool-free',
-      });
-      rect.dataset.say = block.allocated
+    const large = pool.segments.filter((segment) => !segment.small);
+    paintPool(picture, this.width, large, this.#defs, (block: PoolBlock) => ({
+      fill: `url(#${this.#prefix}-${block.allocated ? groupOf(block.category).id : 'pool'})`,
+      used: block.allocated,
+      say: block.allocated
         ? `${block.label}${block.layer === null ? '' : `, layer ${block.layer}`}: ${bytes(block.size, this.session.unit)}`
-        : `free: ${bytes(block.size, this.session.unit)}`;
-      parts.push(rect);
-    }
-    parts.push(svg('rect', { x, y, width: Math.max(2, segment.size * scale).toFixed(1), height: ROW, class: 'pool-edge', rx: 1.5 }));
+        : `free: ${bytes(block.size, this.session.unit)}`,
+    }));
   }
 
   #onMove = (event: PointerEvent): void => {

@@ -24,7 +24,7 @@ export class Verdict extends Part {
       ${session.problems.length > 0
         ? html`<p class="stale" data-testid="stale">This is the last answer that could be given; a field below needs another value.</p>`
         : nothing}
-      ${this.#figures()} ${this.#reason()} ${this.#try()}
+      ${this.#figures()} ${this.#reason()} ${this.#time()} ${this.#try()}
       <p class="assumes" part="assumptions">${this.#assumes()}</p>
     `;
   }
@@ -86,6 +86,20 @@ export class Verdict extends Part {
     </p>`;
   }
 
+  /** Nothing where a rate is not known: the card's, or the engine's. */
+  #time(): TemplateResult | typeof nothing {
+    const time = this.session.report!.time;
+    if (!time?.microseconds || !time.tokens_per_second) return nothing;
+    const [fast, slow] = time.microseconds;
+    const [few, many] = time.tokens_per_second;
+    const hours = (rate: number) => about(1e9 / rate / 3600);
+    return html`<p class="reason" data-testid="time">
+      A step takes about ${about(fast / 1000)} to ${about(slow / 1000)} ms: ${about(few)} to ${about(many)} tokens a second, a billion in
+      ${hours(many)} to ${hours(few)} hours. <span class="muted">By ${about(time.flops / 1e12)} TFLOP of products and ${about(time.bytes_moved / 1e9)} GB moved;
+      assumed: ${time.assumed}.</span>
+    </p>`;
+  }
+
   #try(): TemplateResult | typeof nothing {
     const { session } = this;
     if (session.fits !== false || !session.advice) return nothing;
@@ -110,6 +124,9 @@ export class Verdict extends Part {
     PyTorch ${request.torch}, replayed event by event`;
   }
 }
+
+/** To three digits. */
+const about = (n: number): string => (n < 10 ? Number(n.toPrecision(2)).toString() : count(Number(n.toPrecision(3))));
 
 export function mark(state: 'fits' | 'tight' | 'oom'): TemplateResult {
   const path = state === 'fits' ? 'M3 8.5L6.5 12L13 4.5' : state === 'oom' ? 'M4 4L12 12M12 4L4 12' : 'M8 3V9M8 12.2V12.4';

@@ -138,7 +138,7 @@ export const tables = css`
 
   @media (forced-colors: active) { .swatch, .saving i, .sweep button, .bar-piece { forced-color-adjust: none; } }
   @media print {
-    .tools, .transport, wf-controls, wf-import, wf-export, .topline, button.quiet, .advice button { display: none !important; }
+    .tools, .transport, wf-controls, .drop, wf-import, wf-export, .topline, button.quiet, .advice button { display: none !important; }
     .frame { border: 0; padding: 0; }
   }
 `;

@@ -44,9 +44,9 @@ export const tokens = css`
   :host([theme='auto']) { color-scheme: light dark; }
   :host([hidden]) { display: none; }
   *, *::before, *::after { box-sizing: border-box; }
-  wf-verdict, wf-bar, wf-controls, wf-mountain, wf-sweep, wf-ledger, wf-advice, wf-segments, wf-import, wf-export { display: block; min-inline-size: 0; contain: layout style; }
+  wf-verdict, wf-bar, wf-controls, wf-mountain, wf-sweep, wf-ledger, wf-advice, wf-segments, wf-measured, wf-import, wf-export { display: block; min-inline-size: 0; contain: layout style; }
   .hidden { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-  h3 { font-size: 1.02em; font-weight: 650; letter-spacing: -0.006em; margin: 0; line-height: 1.3; }
+  h3, h4 { font-size: 1.02em; font-weight: 650; letter-spacing: -0.006em; margin: 0; line-height: 1.3; }
   p { margin: 0; }
   code { font-family: var(--_mono); font-size: 0.92em; overflow-wrap: anywhere; }
   .muted { color: var(--_muted); }

@@ -47,11 +47,18 @@ struct Comparison {
   std::int64_t unexplained = 0;  ///< what the causes leave of it
   std::size_t order = 0;         ///< tensors freed a little earlier or later, which move no peak
   std::vector<Cause> causes;     ///< the largest first
+  /// One for each measured event: where the prediction is then. It goes on with each allocation and free that both have.
+  std::vector<Counters> beside;
 };
 
 /// The prediction is given as many steps as fit the recording best. Nothing when the two have too little in common to be laid over
 /// each other.
 std::optional<Comparison> compare(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, const Config& config);
+
+/// Some cause of this process moves the peak or the end by more than `tolerance` bytes; blocks of other sizes are none.
+bool differs(const Comparison& comparison, std::int64_t tolerance);
+/// What differs() allows where nobody says otherwise.
+inline constexpr std::int64_t kTolerance = std::int64_t{1} << 20;
 
 Json to_json(const Comparison& comparison, const Snapshot& snapshot);
 Json to_json(const Failure& failure);
