@@ -56,7 +56,7 @@ TEST_CASE("a storage that a repeated step makes is not alive when the step makes
     std::vector<bool> alive(program.storages.size());
     std::string problem;
     for (int pass = 0; pass < 3 && problem.empty(); ++pass) {
-      const std::size_t begin = pass == 0 ? 0 : program.first_end;
+      const std::size_t begin = pass == 0 ? 0 : program.repeat_begin;
       for (std::size_t i = begin; i < program.events.size(); ++i) {
         const Event e = program.events[i];
         if (e.kind != EventKind::alloc && e.kind != EventKind::free) continue;
@@ -152,8 +152,8 @@ TEST_CASE("repeating the second step is what a third and a fourth would have bee
   for (const NamedConfig& c : testing::spread()) {
     INFO(c.name);
     const std::vector<std::string> repeated = script_of(record(c.config), 4);
-    // What follows step 1 here is steps 2, 3 and 4 as they came.
-    const std::vector<std::string> recorded = script_of(record_steps(c.config, 4), 2);
+    // What follows step 1 here is steps 2, 3 and 4 as they came; where step 2 stands for itself, steps 3 and 4 follow it.
+    const std::vector<std::string> recorded = script_of(record_steps(c.config, 4), steps_recorded(c.config));
     const std::size_t n = std::min(repeated.size(), recorded.size());
     std::size_t i = 0;
     while (i < n && repeated[i] == recorded[i]) ++i;
@@ -171,7 +171,7 @@ TEST_CASE("what a step takes over from the one before pairs up", "[invariants]")
     std::set<StorageId> freed_in_second;
     for (std::size_t i = 0; i < program.events.size(); ++i) {
       const Event e = program.events[i];
-      const int part = i < program.setup_end ? 0 : i < program.first_end ? 1 : 2;
+      const int part = i < program.setup_end ? 0 : i < program.repeat_begin ? 1 : 2;
       if (e.kind == EventKind::alloc) born[e.index] = part;
       if (e.kind == EventKind::free && part == 2) freed_in_second.insert(e.index);
     }

@@ -162,8 +162,19 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
               "trainable: is replayed with Hugging Face's models only, not with gpt2-from-scratch",
               "dropout: is replayed with Hugging Face's models only, not with gpt2-from-scratch"});
   CHECK(lines_with(R"("dropout": -1)") == Lines{"dropout: \"-1\" is not allowed: must be a probability below 1"});
-  CHECK(lines_with(R"("parallel": {"strategy": "ddp"})") ==
-        Lines{"parallel: \"{\"strategy\":\"ddp\"}\" is not supported yet: only null is supported so far"});
+  CHECK(lines_with(R"("parallel": 8)") == Lines{"parallel: \"8\" is not allowed: must be an object"});
+  CHECK(lines_with(R"("parallel": {"strategy": "ddp"})") == Lines{"parallel.gpus: is missing; it must be a whole number from 2 to 16384"});
+  CHECK(lines_with(R"("parallel": {"strategy": "zero3", "gpus": 1, "tensor": 2, "sequence": 0})") ==
+        Lines{"parallel.strategy: \"zero3\" is not supported yet: only ddp and fsdp are supported so far",
+              "parallel.gpus: \"1\" is not allowed: must be a whole number from 2 to 16384",
+              "parallel.tensor: \"2\" is not supported yet: only 1 is supported so far",
+              "parallel.sequence: \"0\" is not allowed: must be a whole number from 1 to 16384"});
+  CHECK(lines_with(R"("parallel": {"strategy": "fsdp", "gpus": 8}, "clip_grad_norm": true, "optimizer": "adam")") ==
+        Lines{"clip_grad_norm: \"true\" is not allowed: must be false with parallel.strategy fsdp",
+              "optimizer: \"adam\" is not allowed: must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum with parallel.strategy "
+              "fsdp"});
+  CHECK(lines_with(R"("parallel": {"strategy": "ddp", "gpus": 2}, "engine": "formula")") ==
+        Lines{"parallel: is replayed with engine torch only"});
   CHECK(lines_with(R"("torch": "2.9")") == Lines{"torch: \"2.9\" is not supported yet: only 2.6 is supported so far"});
   CHECK(lines_with(R"("torch": 2.6)") == Lines{"torch: \"2.6\" is not allowed: must be a version in quotes, such as \"2.6\""});
   CHECK(lines_with(R"("engine": "mlx")") == Lines{"engine: \"mlx\" is not supported yet: only torch and formula are supported so far"});

@@ -30,6 +30,7 @@ struct Line {
   std::string mark;           ///< "2:backward"
   std::uint64_t address = 0;  ///< of PyTorch's allocations
   std::string text;           ///< who, for people
+  std::uint8_t stream = 0;    ///< of our allocations
   bool cast = false;          ///< of our frees: a weight's copy in autocast's type
 
   bool same(const Line& other) const { return action == other.action && number == other.number && mark == other.mark; }
@@ -87,6 +88,7 @@ std::vector<Line> lines_of(const Program& program, int steps) {
     const StorageInfo& storage = program.storages[e.event.index];
     line.action = alloc ? TraceAction::allocate : TraceAction::free;
     line.number = alloc ? storage.bytes : e.allocation;
+    line.stream = storage.stream;
     line.text = testing::describe(program, e.event.index) + "; now step " + std::to_string(e.step) + ", " + std::string(name_of(e.phase));
     const DType dtype = program.layout_of(storage.tensor).dtype;
     line.cast = !alloc && storage.op == OpKind::copy && storage.phase == Phase::forward && size_of(dtype) == 2;
@@ -175,10 +177,10 @@ class AddressCheck {
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       INFO("event " << i << ": " << to_string(ours[i]));
       if (theirs[i].action == TraceAction::out_of_memory) {
-        REQUIRE_FALSE(allocator_.allocate(ours[i].number));
+        REQUIRE_FALSE(allocator_.allocate(ours[i].number, ours[i].stream));
         CHECK(allocator_.refusal().available == theirs[i].address);
       } else if (ours[i].action == TraceAction::allocate) {
-        const auto block = allocator_.allocate(ours[i].number);
+        const auto block = allocator_.allocate(ours[i].number, ours[i].stream);
         REQUIRE(block);
         blocks_.push_back(*block);
         REQUIRE(relative(allocator_.address(*block), theirs[i]) == theirs[i].address);
@@ -218,8 +220,11 @@ class AddressCheck {
 };
 
 TEST_CASE("the recorded program is PyTorch's event stream, event for event and address for address", "[torch][trace]") {
-  const std::vector<std::string> paths = testing::trace_paths("gpt2-from-scratch");
+  std::vector<std::string> paths = testing::trace_paths("gpt2-from-scratch");
   REQUIRE(paths.size() >= 17);
+  const std::vector<std::string> parallel = testing::trace_paths("parallel");
+  REQUIRE(parallel.size() >= 3);
+  paths.insert(paths.end(), parallel.begin(), parallel.end());
   for (const std::string& path : paths) {
     const TraceFile trace = testing::read_trace(path);
     INFO(trace.name << ": " << trace.request.dump());

@@ -16,6 +16,8 @@ const options = [
   { batch: 4, seq_len: 200, precision: 'amp-fp16', optimizer: 'sgd-momentum', zero_grad: 'zero-fill', grad_accumulation: 2 },
   { batch: 5, allocator: { expandable_segments: true }, steps: 2 },
   { batch: 64, engine: 'formula' },
+  { batch: 2, parallel: { strategy: 'ddp', gpus: 8 } },
+  { batch: 2, seq_len: 256, parallel: { strategy: 'fsdp', gpus: 3 }, checkpointing: 'full' },
 ];
 
 const wrong = [

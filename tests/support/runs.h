@@ -59,7 +59,11 @@ void walk(const Program& program, int steps, Visit&& visit) {
       part(program.setup_end, program.first_end);
       continue;
     }
-    part(program.first_end, program.events.size());
+    if (!program.repeats(now.step)) {
+      part(program.first_end, program.repeat_begin);
+      continue;
+    }
+    part(program.repeat_begin, program.events.size());
     for (const Program::Carry& carry : program.carries) std::swap(names[carry.from], names[carry.to]);
   }
 }

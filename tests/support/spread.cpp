@@ -45,6 +45,11 @@ std::vector<NamedConfig> oddities() {
   add(R"("zero_grad": "zero-fill", "optimizer": "sgd", "checkpointing": "full")");
   add(R"("allocator": {"expandable_segments": true})");
   add(R"("allocator": {"expandable_segments": true}, "precision": "amp-fp16", "grad_accumulation": 2)");
+  add(R"("parallel": {"strategy": "ddp", "gpus": 8})");
+  add(R"("parallel": {"strategy": "ddp", "gpus": 2}, "grad_accumulation": 2, "precision": "amp-fp16", "clip_grad_norm": true)");
+  add(R"("parallel": {"strategy": "fsdp", "gpus": 8})");
+  add(R"("parallel": {"strategy": "fsdp", "gpus": 7}, "grad_accumulation": 2, "precision": "amp-bf16", "zero_grad": "zero-fill")");
+  add(R"("parallel": {"strategy": "fsdp", "gpus": 300}, "precision": "bf16", "checkpointing": "full", "attention": "sdpa")");
   add(R"("script": {"warmup_matmul": 0})");
   add(R"("script": {"warmup_matmul": 4096})");
   add(R"("steps": 1)");

@@ -149,6 +149,17 @@ struct Trainable {
   friend bool operator==(const Trainable&, const Trainable&) = default;
 };
 
+/// Several cards, of which one rank is replayed: the one with the most.
+struct Parallel {
+  enum class Strategy : std::uint8_t {
+    ddp,   ///< torch.nn.parallel.DistributedDataParallel
+    fsdp,  ///< torch.distributed.fsdp.fully_shard (FSDP2) on each block and on the model
+  } strategy = Strategy::ddp;
+  std::int64_t gpus = 2;  ///< ranks, one card each
+
+  friend bool operator==(const Parallel&, const Parallel&) = default;
+};
+
 struct Config {
   ModelConfig model;
   std::int64_t batch = 1;       ///< B, sequences per micro-batch
@@ -162,7 +173,8 @@ struct Config {
   ZeroGrad zero_grad = ZeroGrad::set_to_none;
   std::optional<Lora> lora;
   Trainable trainable;
-  std::optional<double> dropout;  ///< in place of all of the model's own probabilities
+  std::optional<double> dropout;     ///< in place of all of the model's own probabilities
+  std::optional<Parallel> parallel;  ///< empty: one card
   AllocatorConfig allocator;
   Engine engine = Engine::torch;
   std::string torch = "2.6";          ///< PyTorch version whose behaviour is replayed

@@ -209,7 +209,9 @@ struct StorageInfo {
   OpKind op = OpKind::none;       ///< the operator that asked for it
   Phase phase = Phase::warmup;    ///< the phase it was born in
   Category category = Category::temporaries;
+  std::uint8_t stream = 0;  ///< CUDA stream whose pool it comes from: 0, the default one, but for a wrapper's communication
 };
+inline constexpr std::uint8_t kStreams = 3;
 
 /// A kernel to run. Its operands are Program::operands[first .. first + inputs + outputs + scratch).
 /// Outputs are written; an operator that works in place (add_, foreach_mul_, unscale_, update_scale, where, the optimizers) reads them
@@ -245,11 +247,16 @@ struct Event {
 };
 
 /// Recorded once, replayed at any capacity and for any number of steps: setup, then step 1, then the repeated step.
-/// Step 1 is not like the others (the optimizer's state appears in it); from step 2 on they are all alike.
+/// Step 1 is not like the others (the optimizer's state appears in it); from step 2 on, at times 3, they are all alike.
 struct Program {
   std::vector<Event> events;
   std::size_t setup_end = 0;  ///< events [0, setup_end): warm-up, model, optimizer
-  std::size_t first_end = 0;  ///< events [setup_end, first_end): step 1; [first_end, size): every later step
+  std::size_t first_end = 0;  ///< events [setup_end, first_end): step 1
+  /// Events [first_end, repeat_begin): step 2 where that is unlike the later ones (DDP makes its buckets anew in it), as a rule none;
+  /// [repeat_begin, size): every later step.
+  std::size_t repeat_begin = 0;
+  /// Whether the step of this number, from 1, is the repeated one.
+  bool repeats(int step) const { return step > 2 || (step == 2 && repeat_begin == first_end); }
   /// Storages that a repeated step takes over from the one before: at a step's end `to` is what the next step calls `from`.
   struct Carry {
     StorageId from = 0, to = 0;

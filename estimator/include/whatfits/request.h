@@ -55,6 +55,7 @@ inline constexpr std::int64_t steps = 64;
 inline constexpr std::int64_t warmup_matmul = 1 << 16;
 inline constexpr std::int64_t memory_mib = 1 << 30;  ///< 1 PiB
 inline constexpr std::int64_t sm_count = 1024;
+inline constexpr std::int64_t gpus = 1 << 14;
 inline constexpr std::size_t name_bytes = 200;
 /// n_layer * grad_accumulation: how often a block runs in a step. All of it is recorded, some 30 KiB a run.
 inline constexpr std::int64_t recorded_blocks = 1 << 14;
@@ -91,5 +92,6 @@ std::string_view to_string(Optimizer value);
 std::string_view to_string(Checkpointing value);
 std::string_view to_string(ZeroGrad value);
 std::string_view to_string(Engine value);
+std::string_view to_string(Parallel::Strategy value);
 
 }  // namespace whatfits

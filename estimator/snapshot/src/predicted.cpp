@@ -32,7 +32,7 @@ PredictedRun predict(const Program& program, const Config& config, int steps) {
   run.step_ends.push_back(run.allocations.size());
   for (int step = 1; step <= steps && going; ++step) {
     going = replay.step(&observer);
-    if (step > 1) {
+    if (program.repeats(step)) {
       for (const Program::Carry& carry : program.carries) std::swap(at[carry.from], at[carry.to]);
     }
     run.step_ends.push_back(run.allocations.size());

@@ -161,7 +161,7 @@ class Writer {
     bool going = replay.setup(&observer);
     for (int step = 1; step <= config_.steps && going; ++step) {
       going = replay.step(&observer);
-      if (step > 1) {
+      if (program_.repeats(step)) {
         for (const Program::Carry& carry : program_.carries) std::swap(address[carry.from], address[carry.to]);
       }
     }
@@ -209,7 +209,7 @@ class Writer {
     out_.entry("action", e.action);
     out_.entry(e.storage == kNoStorage ? "device_free" : "addr", e.address);
     out_.entry("size", e.size);
-    out_.entry("stream", std::uint64_t{0});
+    out_.entry("stream", std::uint64_t{e.storage == kNoStorage ? std::uint8_t{0} : program_.storages[e.storage].stream});
     out_.entry("time_us", time_++);
     out_.text("frames");
     frames(e);
@@ -254,7 +254,7 @@ class Writer {
       out_.entry("allocated_size", active);
       out_.entry("active_size", active);
       out_.entry("requested_size", requested);
-      out_.entry("stream", std::uint64_t{0});
+      out_.entry("stream", std::uint64_t{segment.stream});
       out_.entry("segment_type", segment.small ? "small" : "large");
       out_.text("segment_pool_id");
       out_.pair_of(0, 0);

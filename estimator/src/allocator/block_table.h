@@ -24,7 +24,8 @@ struct Block {
   BlockId previous = no_block;  ///< neighbours within the segment
   BlockId next = no_block;
   BlockState state = BlockState::free;
-  bool small = false;  ///< of the small pool
+  bool small = false;       ///< of the small pool
+  std::uint8_t stream = 0;  ///< whose pool it belongs to
 };
 
 /// All blocks by id; ids are used again. In a split and in a merge the lower block keeps its id, so the id of a segment's

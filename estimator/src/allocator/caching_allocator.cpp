@@ -7,21 +7,28 @@
 
 namespace whatfits {
 
+std::array<CachingAllocator::Pool, 2 * std::size_t{kStreams}> CachingAllocator::make_pools(Bytes total) {
+  const auto pool = [total](bool small, std::uint8_t stream) {
+    return Pool{.small = small, .stream = stream, .free = {}, .range = ExpandablePool(small, total)};
+  };
+  static_assert(kStreams == 3);
+  return {pool(false, 0), pool(true, 0), pool(false, 1), pool(true, 1), pool(false, 2), pool(true, 2)};
+}
+
 CachingAllocator::CachingAllocator(MemorySource& source, const AllocatorConfig& config, Bytes total)
     : source_(&source),
       expandable_(config.expandable_segments),
       max_split_(config.max_split_size_mib > 0 ? static_cast<Bytes>(config.max_split_size_mib) * MiB : std::numeric_limits<Bytes>::max()),
       divisions_(static_cast<Bytes>(config.roundup_power2_divisions)),
-      large_{.small = false, .free = {}, .range = ExpandablePool(false, total)},
-      small_{.small = true, .free = {}, .range = ExpandablePool(true, total)} {}
+      pools_(make_pools(total)) {}
 
-std::optional<CachingAllocator::BlockId> CachingAllocator::allocate(Bytes requested) {
+std::optional<CachingAllocator::BlockId> CachingAllocator::allocate(Bytes requested, std::uint8_t stream) {
   if (requested > torch_policy::max_request) {
     refusal_ = {.requested = requested, .segment = requested, .available = source_->available()};
     return std::nullopt;
   }
   const Bytes size = torch_policy::block_size(requested, divisions_);
-  Pool& pool = this->pool(torch_policy::is_small(size));
+  Pool& pool = this->pool(torch_policy::is_small(size), stream);
   FreeList::Index index = find(pool, size);
   if (index == FreeList::none) {
     BlockId block = extend(pool, size);
@@ -42,7 +49,7 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::allocate(Bytes reques
 
 void CachingAllocator::free(BlockId block) {
   allocated_ -= blocks_[block].size;
-  insert_free(blocks_, pool(blocks_[block].small).free, block);
+  insert_free(blocks_, pool(blocks_[block].small, blocks_[block].stream).free, block);
 }
 
 FreeList::Index CachingAllocator::find(const Pool& pool, Bytes size) const {
@@ -94,7 +101,7 @@ BlockId CachingAllocator::extend(Pool& pool, Bytes size) {
   const Bytes segment = torch_policy::segment_size(size);
   const std::optional<Address> address = source_->reserve(segment);
   if (!address) return no_block;
-  const BlockId block = blocks_.add({.address = *address, .size = segment, .small = pool.small});
+  const BlockId block = blocks_.add({.address = *address, .size = segment, .small = pool.small, .stream = pool.stream});
   const auto place = std::lower_bound(segments_.begin(), segments_.end(), *address,
                                       [this](BlockId id, Address wanted) { return blocks_[id].address < wanted; });
   segments_.insert(place, block);
@@ -106,11 +113,14 @@ BlockId CachingAllocator::extend(Pool& pool, Bytes size) {
 
 /// Gives back everything that nothing lives in, large pool first: PyTorch's last resort before it gives up.
 void CachingAllocator::release_cached() {
-  for (Pool* pool : {&large_, &small_}) {
-    if (expandable_) {
-      pool->range.unmap_free(blocks_, pool->free, *source_);
-    } else {
-      release_free_segments(*pool);
+  for (const bool small : {false, true}) {
+    for (std::uint8_t stream = 0; stream < kStreams; ++stream) {
+      Pool& pool = this->pool(small, stream);
+      if (expandable_) {
+        pool.range.unmap_free(blocks_, pool.free, *source_);
+      } else {
+        release_free_segments(pool);
+      }
     }
   }
   if (expandable_) count_reserved();
@@ -145,7 +155,8 @@ BlockId CachingAllocator::take(Pool& pool, FreeList::Index index, Bytes size) {
 }
 
 void CachingAllocator::count_reserved() {
-  reserved_ = large_.range.mapped() + small_.range.mapped();
+  reserved_ = 0;
+  for (const Pool& pool : pools_) reserved_ += pool.range.mapped();
   peak_reserved_ = std::max(peak_reserved_, reserved_);
 }
 
@@ -166,9 +177,9 @@ void CachingAllocator::append_state(std::vector<std::uint64_t>& state) const {
   const auto used = [](const Block& block) { return std::uint64_t{block.state == BlockState::used}; };
   if (expandable_) {
     // Unmapped blocks are the gaps between the others.
-    for (const Pool* pool : {&large_, &small_}) {
-      state.push_back(pool->range.heads().size());
-      for (const BlockId head : pool->range.heads()) {
+    for (const Pool& pool : pools_) {
+      state.push_back(pool.range.heads().size());
+      for (const BlockId head : pool.range.heads()) {
         state.push_back(blocks_[head].address);
         for (BlockId id = head; id != no_block; id = blocks_[id].next) {
           if (blocks_[id].state == BlockState::unmapped) continue;
@@ -182,6 +193,7 @@ void CachingAllocator::append_state(std::vector<std::uint64_t>& state) const {
     state.push_back(segments_.size());
     for (const BlockId head : segments_) {
       state.push_back(blocks_[head].address << 1 | std::uint64_t{blocks_[head].small});
+      state.push_back(blocks_[head].stream);
       for (BlockId id = head; id != no_block; id = blocks_[id].next) state.push_back(blocks_[id].size << 1 | used(blocks_[id]));
       state.push_back(0);  // no block has size 0
     }

@@ -1,8 +1,10 @@
-// PyTorch's CUDACachingAllocator as a policy over a MemorySource: one device, one stream.
+// PyTorch's CUDACachingAllocator as a policy over a MemorySource: one device; blocks belong to
+// the stream they were first allocated on.
 //
 // Source of the rules: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6, and event traces of it (fixtures/torch/traces).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "allocator/memory_source.h"
 #include "whatfits/bytes.h"
 #include "whatfits/config.h"
+#include "whatfits/program.h"
 
 namespace whatfits {
 
@@ -26,6 +29,7 @@ struct SegmentView {
   Address address = 0;
   Bytes size = 0;
   bool small = false;             ///< of the pool for requests up to 1 MiB
+  std::uint8_t stream = 0;        ///< whose pool it belongs to
   std::vector<BlockView> blocks;  ///< in address order; they cover the segment
 };
 
@@ -46,7 +50,8 @@ class CachingAllocator {
 
   /// A block of at least `requested` bytes (0 counts as 1; over 1 EiB is refused unasked), or nothing: out of memory, and refusal() says
   /// what failed.
-  std::optional<BlockId> allocate(Bytes requested);
+  /// `stream` < kStreams: from that stream's own pool.
+  std::optional<BlockId> allocate(Bytes requested, std::uint8_t stream = 0);
   void free(BlockId block);
 
   Address address(BlockId block) const;
@@ -68,11 +73,13 @@ class CachingAllocator {
  private:
   struct Pool {
     bool small;
+    std::uint8_t stream;
     FreeList free;
     ExpandablePool range;  ///< unused without expandable segments
   };
 
-  Pool& pool(bool small) { return small ? small_ : large_; }
+  static std::array<Pool, 2 * std::size_t{kStreams}> make_pools(Bytes total);
+  Pool& pool(bool small, std::uint8_t stream) { return pools_[2 * std::size_t{stream} + std::size_t{small}]; }
   bool splits(const Pool& pool, Bytes block, Bytes size) const;
   bool release_oversize(Pool& pool, Bytes size);
   FreeList::Index find(const Pool& pool, Bytes size) const;
@@ -87,9 +94,8 @@ class CachingAllocator {
   Bytes max_split_;  ///< blocks of at least this size are not split; the largest number for no limit
   Bytes divisions_;  ///< roundup_power2_divisions
   BlockTable blocks_;
-  Pool large_;
-  Pool small_;
-  std::vector<BlockId> segments_;  // first blocks, by address; without expandable segments
+  std::array<Pool, 2 * std::size_t{kStreams}> pools_;  ///< large and small of each stream
+  std::vector<BlockId> segments_;                      // first blocks, by address; without expandable segments
   Bytes allocated_ = 0;
   Bytes reserved_ = 0;
   Bytes peak_allocated_ = 0;

@@ -15,15 +15,15 @@ std::vector<SegmentView> CachingAllocator::segments() const {
         open = false;
         continue;
       }
-      if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .blocks = {}});
+      if (!open) views.push_back({.address = block.address, .size = 0, .small = block.small, .stream = block.stream, .blocks = {}});
       open = true;
       views.back().size += block.size;
       views.back().blocks.push_back({block.address, block.size, block.state == BlockState::used, id});
     }
   };
   for (const BlockId head : segments_) add(head);
-  for (const Pool* pool : {&large_, &small_}) {
-    for (const BlockId head : pool->range.heads()) add(head);
+  for (const Pool& pool : pools_) {
+    for (const BlockId head : pool.range.heads()) add(head);
   }
   std::sort(views.begin(), views.end(), [](const SegmentView& a, const SegmentView& b) { return a.address < b.address; });
   return views;

@@ -1,5 +1,7 @@
 // What to change: every switch that the request does not use yet, tried for real.
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "analysis/replay.h"
 #include "whatfits/estimate.h"
@@ -65,8 +67,14 @@ std::vector<Change> changes(const Config& now) {
         "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::sgd_momentum; });
   offer(adam || now.optimizer == Optimizer::sgd_momentum, "optimizer", "\"sgd\"", "plain SGD: no state at all",
         "another optimizer: transformers train poorly with it", [](Config& c) { c.optimizer = Optimizer::sgd; });
+  offer(now.parallel && now.parallel->strategy == Parallel::Strategy::ddp, "parallel",
+        "{\"strategy\": \"fsdp\", \"gpus\": " + std::to_string(now.parallel ? now.parallel->gpus : 0) + "}",
+        "FSDP2: parameters, gradients and optimizer state in shards", "parameters are gathered twice a step: more communication",
+        [](Config& c) { c.parallel->strategy = Parallel::Strategy::fsdp; });
   offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
         [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
+  // What several cards are replayed with is less than what one is.
+  if (now.parallel) std::erase_if(list, [](const Change& c) { return !parse_request(request_json(c.config)).problems.empty(); });
   list.erase(std::remove_if(list.begin(), list.end(),
                             [](const Change& c) {
                               return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes;

@@ -29,6 +29,29 @@ std::string format_size(Bytes bytes) {
 
 namespace {
 
+void parallel_notes(const Config& config, std::vector<std::string>& notes) {
+  const std::string ranks = std::to_string(config.parallel->gpus) + " ranks";
+  if (config.parallel->strategy == Parallel::Strategy::ddp) {
+    notes.push_back("rank 0 of " + ranks +
+                    ", all alike: DistributedDataParallel(model, device_ids=[rank]) with its defaults, gradients "
+                    "synchronised in every micro-batch");
+  } else {
+    notes.push_back("rank 0 of " + ranks +
+                    ", the one with the most: every parameter is cut along its first dimension into equal pieces, "
+                    "and what is missing to them is missing in the last ranks");
+    notes.push_back(
+        "fully_shard on each block and then on the model, with its defaults, on the meta device; then memory for shards and "
+        "buffers alone");
+    if (config.precision == Precision::amp_bf16) {
+      notes.push_back("amp-bf16 is MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), not autocast");
+    }
+  }
+  notes.push_back(
+      "collectives hold no memory beyond their call: NCCL's own buffers (by default 4 MiB for each channel and peer) are not "
+      "PyTorch's and not counted, and a tensor that NCCL's stream still uses is not held back; lower free_mib by what you see");
+  notes.push_back("the time of a step is that of the rank's own kernels: what collectives take beyond them is not in it");
+}
+
 /// What is alive at the peak is the caller's.
 Report report_of(const Config& config, const Program& program, Trace trace) {
   Report report;
@@ -45,6 +68,7 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
   if (config.device.total_assumed) notes.push_back("the card's total is assumed: the driver's figure less 1.5 %");
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
+  if (config.parallel) parallel_notes(config, notes);
   notes.insert(notes.end(), program.notes.begin(), program.notes.end());
   return report;
 }
@@ -126,6 +150,7 @@ Explanation explain(const Config& config) {
   replayed.engine = Engine::torch;
   explanation.report = estimate(replayed);
   explanation.general = general_account(config, explanation.report.parameters);
+  if (config.parallel) explanation.general.notes.push_back("the closed forms are of one card that trains alone; the replay is of one rank");
   explanation.measured = estimate(derive(published_readings()), config);
   return explanation;
 }

@@ -133,7 +133,7 @@ Pace pace(const Program& program, const Config& config) {
   double traffic = 0;
   bool by_rate = true;
   Phase phase = Phase::forward;
-  for (std::size_t i = program.first_end; i < program.events.size(); ++i) {
+  for (std::size_t i = program.repeat_begin; i < program.events.size(); ++i) {
     const Event& event = program.events[i];
     if (event.kind == EventKind::phase) phase = static_cast<Phase>(event.index);
     if (event.kind != EventKind::op) continue;

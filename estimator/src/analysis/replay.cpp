@@ -95,7 +95,7 @@ bool Replay::run_events(std::size_t begin, std::size_t end, const Observer* obse
     const Event e = events[i];
     switch (e.kind) {
       case EventKind::alloc: {
-        const auto block = allocator_.allocate(program_.storages[e.index].bytes);
+        const auto block = allocator_.allocate(program_.storages[e.index].bytes, program_.storages[e.index].stream);
         if (!block) {
           fail(e.index);
           return false;
@@ -152,6 +152,8 @@ bool Replay::settled(int step) {
   // What the next step will free by name must also be where it was.
   for (const Program::Carry& carry : program_.carries)
     state.push_back(blocks_[carry.from] == no_block ? 0 : allocator_.address(blocks_[carry.from]));
+  // A state before a step of another kind says nothing of the repeated one.
+  if (!program_.repeats(step + 1)) state.clear();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (states_[i] == state) {
       trace_.settled = Settled{static_cast<int>(i) + 1, step - static_cast<int>(i) - 1};
@@ -206,13 +208,15 @@ bool Replay::step(const Observer* observer) {
   allocator_.reset_peaks();
   step_peak_ = allocator_.allocated();
   step_peak_at_ = {step_, phase_, layer_, OpKind::none, event_, 0};
-  const bool first = step_ == 1;
+  const bool regular = program_.repeats(step_);
   const std::uint64_t retries = allocator_.retries();
-  const bool done = part(first ? program_.setup_end : program_.first_end, first ? program_.first_end : program_.events.size(), observer);
+  const std::size_t begin = step_ == 1 ? program_.setup_end : regular ? program_.repeat_begin : program_.first_end;
+  const std::size_t end = step_ == 1 ? program_.first_end : regular ? program_.events.size() : program_.repeat_begin;
+  const bool done = part(begin, end, observer);
   trace_.retries = allocator_.retries();
   now_->retries = trace_.retries - retries;
   if (!done) return false;
-  if (!first) {
+  if (regular) {
     for (const Program::Carry& carry : program_.carries) std::swap(blocks_[carry.from], blocks_[carry.to]);
   }
   const Counters peak = *now_->peak;

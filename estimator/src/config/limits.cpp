@@ -66,7 +66,9 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating warmup = Saturating(config.script.warmup_matmul) * Saturating(config.script.warmup_matmul) * n(16);
   // What kernels stage in: cublasLt's 1 MiB, partial sums of tens of MiB, on the largest card well below this.
   const Saturating scratch = n(std::int64_t{1} << 30);
-  return (scratch + parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
+  // FSDP cuts along the first dimension into as many rows as there are cards, at least, of each of some 20 parameters in a block.
+  const Saturating padding = Saturating(config.parallel ? config.parallel->gpus : 0) * (L + n(1)) * (C + I + W) * n(kElement * 64);
+  return (scratch + padding + parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
 }
 
 }  // namespace whatfits

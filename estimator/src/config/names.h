@@ -38,6 +38,11 @@ inline const Words& engine_words() {
   return words;
 }
 
+inline const Words& strategy_words() {
+  static const Words words{{"ddp", "fsdp"}, {"zero1", "zero2", "zero3"}};
+  return words;
+}
+
 inline const Words& outputs_words() {
   static const Words words{{"keep", "loss-only", "loss-detached"}, {}};
   return words;

@@ -141,6 +141,49 @@ void read_lora(Reader& reader, Lora& out) {
   only_null(reader, "base", "must be null", [](const json& value) { return value == "nf4" || value == "int8"; });
 }
 
+void read_parallel(Reader& reader, Parallel& out) {
+  if (reader.find("strategy") == nullptr) reader.statement("strategy", "is missing; it must be ddp or fsdp");
+  reader.choice("strategy", config::strategy_words(), out.strategy);
+  if (reader.find("gpus") == nullptr)
+    reader.statement("gpus", "is missing; it must be a whole number from 2 to " + std::to_string(limits::gpus));
+  reader.integer("gpus", 2, limits::gpus, out.gpus);
+  for (const char* degree : {"tensor", "pipeline", "sequence"}) {
+    std::int64_t ways = 1;
+    if (reader.integer(degree, 1, limits::gpus, ways) && ways != 1) {
+      reader.unsupported(degree, *reader.find(degree), only_supported({"1"}));
+    }
+  }
+}
+
+// What of several cards is replayed: what recorded runs have shown.
+void check_parallel(Reader& request, const Config& config) {
+  if (!config.parallel) return;
+  if (config.engine != Engine::torch) return request.statement("parallel", "is replayed with engine torch only");
+  if (config.parallel->strategy != Parallel::Strategy::fsdp) return;
+  const auto refuse = [&request](const char* key, std::string_view value, const char* why) {
+    request.not_allowed(key, json(std::string(value)), std::string(why) + " with parallel.strategy fsdp");
+  };
+  if (config.precision == Precision::amp_fp16)
+    refuse("precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own)");
+  if (config.precision == Precision::amp_bf16 && config.model.model_type == "olmo") {
+    refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
+  }
+  if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
+  if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
+  if (config.lora) request.statement("lora", "must be null with parallel.strategy fsdp");
+  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.strategy fsdp");
+  switch (config.optimizer) {
+    case Optimizer::adamw:
+    case Optimizer::adamw_fused:
+    case Optimizer::adamw_for_loop:
+    case Optimizer::sgd:
+    case Optimizer::sgd_momentum:
+      break;
+    default:
+      refuse("optimizer", to_string(config.optimizer), "must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum");
+  }
+}
+
 // What only Hugging Face's models are replayed with.
 void check_script(Reader& request, const Config& config) {
   if (config.model.model_type != "gpt2-from-scratch") return;
@@ -326,7 +369,11 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
     read_probability(request, "dropout", probability);
     out.dropout = probability;
   }
-  only_null(request, "parallel", "must be null", [](const json& value) { return value.is_object(); });
+  if (const json* value = request.find("parallel"); value != nullptr && !value->is_null()) {
+    Parallel parallel;
+    section(request, "parallel", problems, [&](Reader& reader) { read_parallel(reader, parallel); });
+    out.parallel = parallel;
+  }
   section(request, "allocator", problems, [&](Reader& reader) { read_allocator(reader, out.allocator); });
   const bool engine_holds = holds([&] { request.choice("engine", config::engine_words(), out.engine); });
   request.version("torch", out.torch);
@@ -339,6 +386,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
     check_script(request, out);
     check_hugging_face(request, out);
     check_attention(request, out);
+    check_parallel(request, out);
     check_size(request, out);
   }
   request.finish();

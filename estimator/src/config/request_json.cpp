@@ -43,6 +43,14 @@ ordered_json lora_json(const Lora& lora) {
   return out;
 }
 
+ordered_json parallel_json(const Parallel& parallel) {
+  ordered_json out;
+  out["strategy"] = to_string(parallel.strategy);
+  out["gpus"] = parallel.gpus;
+  for (const char* degree : {"tensor", "pipeline", "sequence"}) out[degree] = 1;
+  return out;
+}
+
 std::string trainable_text(const Trainable& trainable) {
   switch (trainable.what) {
     case Trainable::What::all_but_embeddings:
@@ -82,6 +90,7 @@ std::string_view to_string(Optimizer value) { return word_of(config::optimizer_w
 std::string_view to_string(Checkpointing value) { return word_of(config::checkpointing_words(), value); }
 std::string_view to_string(ZeroGrad value) { return word_of(config::zero_grad_words(), value); }
 std::string_view to_string(Engine value) { return word_of(config::engine_words(), value); }
+std::string_view to_string(Parallel::Strategy value) { return word_of(config::strategy_words(), value); }
 
 ordered_json request_json(const Config& config) {
   ordered_json out;
@@ -103,6 +112,7 @@ ordered_json request_json(const Config& config) {
   out["dropout"] = nullptr;
   if (config.dropout) out["dropout"] = *config.dropout;
   out["parallel"] = nullptr;
+  if (config.parallel) out["parallel"] = parallel_json(*config.parallel);
   out["allocator"]["expandable_segments"] = config.allocator.expandable_segments;
   out["allocator"]["max_split_size_mib"] = nullptr;
   if (config.allocator.max_split_size_mib > 0) out["allocator"]["max_split_size_mib"] = config.allocator.max_split_size_mib;

@@ -5,6 +5,7 @@
 
 #include "torch/checkpoint.h"
 #include "torch/ops.h"
+#include "torch/wrapper.h"
 
 namespace whatfits {
 
@@ -53,11 +54,10 @@ Gpt2FromScratch::Gpt2FromScratch(torch::Torch& torch, const Config& config)
 }
 
 Tensor Gpt2FromScratch::parameter(const std::string& name, const Shape& shape, OpInfo init) {
-  Tensor p = torch_.empty(OpKind::copy, shape, dtype_);
+  Tensor p = torch_.parameter(shape, dtype_, init);
   p.named(name, Category::parameters);
   p->leaf_requires_grad = true;
   torch_.recorder.program.parameters += static_cast<std::uint64_t>(shape.elements());
-  torch_.recorder.op(init, {}, {p.id()});
   parameters_.push_back(p);
   return p;
 }
@@ -129,6 +129,10 @@ Tensor Gpt2FromScratch::mlp(const Block& block, const Tensor& x) const {
   return block.mlp_proj(h);
 }
 
+Tensor Gpt2FromScratch::call(const Block& block, const Tensor& x) const {
+  return torch::call_block(torch_, block.index, x, [&](const Tensor& input) { return block_forward(block, input); });
+}
+
 Tensor Gpt2FromScratch::block_forward(const Block& block, const Tensor& input) const {
   torch_.recorder.layer(block.index);
   Tensor x = input;
@@ -160,9 +164,9 @@ Gpt2FromScratch::Output Gpt2FromScratch::forward(const Tensor& idx, const Tensor
   x.named("residual stream");
   for (const Block& block : blocks_) {
     if (config_.checkpointing == Checkpointing::full) {
-      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return block_forward(block, input); });
+      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return call(block, input); });
     } else {
-      x = block_forward(block, x);
+      x = call(block, x);
     }
   }
   torch_.recorder.layer(kNoLayer);

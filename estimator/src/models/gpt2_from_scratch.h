@@ -45,6 +45,7 @@ class Gpt2FromScratch {
   };
   torch::Tensor attention(const Block& block, const torch::Tensor& x) const;
   torch::Tensor mlp(const Block& block, const torch::Tensor& x) const;
+  torch::Tensor call(const Block& block, const torch::Tensor& x) const;
   torch::Tensor block_forward(const Block& block, const torch::Tensor& input) const;
 
   torch::Tensor parameter(const std::string& name, const torch::Shape& shape, OpInfo init);

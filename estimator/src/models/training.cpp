@@ -1,7 +1,11 @@
 #include "models/training.h"
 
+#include <memory>
+#include <vector>
+
 #include "models/gpt2_from_scratch.h"
 #include "models/hf/training.h"
+#include "models/wrap.h"
 #include "torch/autocast.h"
 #include "torch/autograd.h"
 #include "torch/ops.h"
@@ -29,7 +33,7 @@ struct Training {
   Gpt2FromScratch& model;
   torch::OptimizerState& optimizer;
   torch::GradScaler scaler{torch};
-  const bool amp = config.precision == Precision::amp_bf16 || config.precision == Precision::amp_fp16;
+  const bool amp = uses_autocast(config);
   const bool scaling = config.precision == Precision::amp_fp16;
   const DType amp_dtype = scaling ? DType::float16 : DType::bfloat16;
 
@@ -46,7 +50,9 @@ struct Training {
       x.named("token ids", Category::inputs);
       {
         const torch::AutocastScope autocast(torch, amp, amp_dtype);
+        if (torch.wrapper) torch.wrapper->pre_forward();
         Gpt2FromScratch::Output out = model.forward(x, x);
+        if (torch.wrapper) torch.wrapper->post_forward({&out.logits, &out.loss});
         logits = std::move(out.logits);
         loss = std::move(out.loss);
       }
@@ -83,7 +89,13 @@ struct Training {
 
 }  // namespace
 
-Program record(const Config& config) { return record_steps(config, 2); }
+int steps_recorded(const Config& config) {
+  // DDP makes its buckets anew in the second forward, which with several micro-batches is in step 1.
+  const bool rebuilds = config.parallel && config.parallel->strategy == Parallel::Strategy::ddp && config.grad_accumulation == 1;
+  return rebuilds ? 3 : 2;
+}
+
+Program record(const Config& config) { return record_steps(config, steps_recorded(config)); }
 
 Program record_steps(const Config& config, int steps) {
   if (config.model.model_type != "gpt2-from-scratch") return hf::record_steps(config, steps);
@@ -99,10 +111,14 @@ Program record_steps(const Config& config, int steps) {
     warmup(torch, config.script.warmup_matmul);
     recorder.reading(Reading::after_warmup);
     recorder.phase(Phase::model);
+    const std::unique_ptr<torch::Wrapper> wrapper = make_wrapper(torch, config);
+    torch.wrapper = wrapper.get();
     Gpt2FromScratch model(torch, config);
+    if (wrapper) wrapper->wrap(model.parameters());
+    const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model.parameters();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, model.parameters());
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
     recorder.reading(Reading::after_optimizer);
     recorder.end_setup();
 
@@ -112,6 +128,7 @@ Program record_steps(const Config& config, int steps) {
       training.step();
       recorder.reading(Reading::end_of_step);
       if (step == 0) recorder.end_first_step();
+      if (step == 1 && steps_recorded(config) == 3) recorder.end_second_step();
     }
     recorder.finish();
     // What still lives dies with these names; that is no part of the run.

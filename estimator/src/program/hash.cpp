@@ -9,6 +9,7 @@ std::string program_hash(const Program& program) {
   hash.add("whatfits program 1\n");
   hash.number(program.setup_end);
   hash.number(program.first_end);
+  if (program.repeat_begin != program.first_end) hash.number(program.repeat_begin);
   for (const Event& e : program.events) {
     hash.number(static_cast<std::uint64_t>(e.kind));
     hash.number(e.index);
@@ -17,7 +18,10 @@ std::string program_hash(const Program& program) {
     hash.number(carry.from);
     hash.number(carry.to);
   }
-  for (const StorageInfo& s : program.storages) hash.number(s.bytes);
+  for (const StorageInfo& s : program.storages) {
+    hash.number(s.bytes);
+    if (s.stream != 0) hash.number(s.stream);
+  }
   for (const TensorInfo& t : program.tensors) {
     const Layout& layout = program.layouts[t.layout];
     hash.number(t.storage);

@@ -41,14 +41,20 @@ Recorder::Recorder(std::size_t block_runs) : layout_index_(512, kVacant) {
 }
 
 StorageId Recorder::alloc(Bytes bytes, OpKind op) {
+  const StorageId id = declare(bytes, op);
+  alloc(id);
+  return id;
+}
+
+StorageId Recorder::declare(Bytes bytes, OpKind op) {
   const auto id = static_cast<StorageId>(program.storages.size());
   StorageInfo info;
   info.bytes = bytes;
   info.layer = layer_;
   info.op = op;
   info.phase = phase_;
+  info.stream = stream;
   program.storages.push_back(info);
-  push(EventKind::alloc, id);
   return id;
 }
 
@@ -124,25 +130,25 @@ std::uint32_t Recorder::label(std::string_view text) {
 }
 
 void Recorder::finish() {
-  // Born in step 1 and freed in step 2: in every later step the counterpart, born in the step before, is freed instead. Counterparts
-  // stand in the same order among what a step leaves behind.
+  // Born in a step before and freed in the repeated one: in every later step the counterpart, born in the step before, is freed instead.
+  // Counterparts stand in the same order among what a step leaves behind.
   const std::size_t n = program.storages.size();
-  enum : std::uint8_t { setup, first, second };
+  enum : std::uint8_t { setup, before, repeated };
   std::vector<std::uint8_t> born(n, setup);
-  std::vector<std::uint8_t> freed_in_second(n, 0);
-  std::vector<StorageId> left_by_second;
+  std::vector<std::uint8_t> freed_in_repeated(n, 0);
+  std::vector<StorageId> left;
   for (std::size_t i = program.setup_end; i < program.events.size(); ++i) {
     const Event& e = program.events[i];
-    if (e.kind == EventKind::alloc) born[e.index] = i < program.first_end ? first : second;
-    if (e.kind == EventKind::free && i >= program.first_end) freed_in_second[e.index] = 1;
+    if (e.kind == EventKind::alloc) born[e.index] = i < program.repeat_begin ? before : repeated;
+    if (e.kind == EventKind::free && i >= program.repeat_begin) freed_in_repeated[e.index] = 1;
   }
   std::vector<StorageId> taken_over;
   for (StorageId id = 0; id < n; ++id) {
-    if (born[id] == first && freed_in_second[id]) taken_over.push_back(id);
-    if (born[id] == second && !freed_in_second[id]) left_by_second.push_back(id);
+    if (born[id] == before && freed_in_repeated[id]) taken_over.push_back(id);
+    if (born[id] == repeated && !freed_in_repeated[id]) left.push_back(id);
   }
-  const std::size_t pairs = taken_over.size() < left_by_second.size() ? taken_over.size() : left_by_second.size();
-  for (std::size_t i = 0; i < pairs; ++i) program.carries.push_back({taken_over[i], left_by_second[i]});
+  const std::size_t pairs = taken_over.size() < left.size() ? taken_over.size() : left.size();
+  for (std::size_t i = 0; i < pairs; ++i) program.carries.push_back({taken_over[i], left[i]});
 }
 
 }  // namespace whatfits

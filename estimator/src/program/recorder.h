@@ -23,6 +23,9 @@ class Recorder {
 
   /// A storage of `bytes`, asked for by the operator at work. Its tensor follows with tensor().
   StorageId alloc(Bytes bytes, OpKind op);
+  /// A storage that has no memory yet: alloc(StorageId) gives it some, and may again after a free.
+  StorageId declare(Bytes bytes, OpKind op);
+  void alloc(StorageId storage) { push(EventKind::alloc, storage); }
   void free(StorageId storage);
   /// The number of this layout; equal ones have one number. Program::layouts keeps the place of each for good.
   LayoutId layout(const Layout& layout);
@@ -31,6 +34,8 @@ class Recorder {
   void op(OpInfo info, std::initializer_list<TensorId> inputs, std::initializer_list<TensorId> outputs,
           std::initializer_list<TensorId> scratch = {});
   void op(OpInfo info, const std::vector<TensorId>& operands);
+
+  std::uint8_t stream = 0;  ///< the CUDA stream at work: storages are allocated on it
 
   void reading(Reading reading) { push(EventKind::reading, static_cast<std::uint32_t>(reading)); }
   void phase(Phase phase);
@@ -44,8 +49,10 @@ class Recorder {
   StorageInfo& storage(StorageId id) { return program.storages[id]; }
 
   void end_setup() { program.setup_end = program.events.size(); }
-  void end_first_step() { program.first_end = program.events.size(); }
-  /// Call after the second step: finds what a repeated step takes over from the one before it.
+  void end_first_step() { program.first_end = program.repeat_begin = program.events.size(); }
+  /// Of a run whose second step is not the repeated one either.
+  void end_second_step() { program.repeat_begin = program.events.size(); }
+  /// Call after the step to be repeated: finds what it takes over from the one before it.
   void finish();
 
  private:

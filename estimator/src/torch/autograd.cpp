@@ -2,6 +2,7 @@
 
 #include "torch/checkpoint.h"
 #include "torch/ops.h"
+#include "torch/wrapper.h"
 
 namespace whatfits::torch {
 
@@ -185,6 +186,7 @@ void deliver(const Edge& edge, Tensor&& grad, ReadyQueue& ready) {
 
 void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
   torch.recorder.layer(node.layer);
+  if (node.pre_hook != kNoPreHook) torch.wrapper->pre_backward(node.pre_hook);
   Grads out;
   {
     Grads grads = std::move(node.buffer);
@@ -205,7 +207,11 @@ void evaluate(Torch& torch, Node& node, ReadyQueue& ready) {
 void AccumulateGrad::apply(Torch& torch, Grads& grads, Grads&) {
   Tensor grad = std::move(grads[0]);
   if (!grad) return;
-  Tensor& place = variable->grad;
+  accumulate_into(torch, variable->grad, grad);
+  if (torch.wrapper) torch.wrapper->gradient_accumulated(variable);
+}
+
+void AccumulateGrad::accumulate_into(Torch& torch, Tensor& place, const Tensor& grad) const {
   if (place) {
     add_(place, grad);
     return;
@@ -246,6 +252,7 @@ void backward(const Tensor& loss) {
   torch.recorder.layer(kNoLayer);
   const Tensor root_grad = ones_like(loss).named("gradient of the loss");
   backward_from({{&loss, &root_grad}});
+  if (torch.wrapper) torch.wrapper->backward_ended();
   torch.recorder.layer(kNoLayer);
 }
 

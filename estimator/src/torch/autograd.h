@@ -21,6 +21,8 @@ struct Edge {
   std::uint8_t input = 0;  ///< which of the node's inputs it is
 };
 
+inline constexpr std::int16_t kNoPreHook = -1;
+
 /// One operator's part in backward.
 struct Node : Pooled {
   explicit Node(Torch& torch) : sequence(torch.next_sequence++) {}
@@ -36,7 +38,8 @@ struct Node : Pooled {
 
   std::uint32_t refs = 0;
   std::uint64_t sequence;
-  std::int16_t layer = kNoLayer;  ///< block that made it, so that backward's tensors belong somewhere
+  std::int16_t layer = kNoLayer;       ///< block that made it, so that backward's tensors belong somewhere
+  std::int16_t pre_hook = kNoPreHook;  ///< what a wrapper's hook on an output's gradient is told
   PoolVector<Edge> next;
   /// What each of the operator's outputs looked like, of the program's layouts; a gradient that comes in differently is summed or
   /// cast to it.
@@ -54,6 +57,9 @@ struct AccumulateGrad final : Node {
   ~AccumulateGrad() override;
   void apply(Torch& torch, Grads& grads, Grads& out) override;
   Tensor variable;
+
+ private:
+  void accumulate_into(Torch& torch, Tensor& place, const Tensor& grad) const;
 };
 
 /// Where the gradient of `t` goes.

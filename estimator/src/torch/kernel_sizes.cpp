@@ -296,4 +296,34 @@ Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements) {
   return static_cast<Bytes>(fp32_bytes * gradients * ceil_div(largest_elements, chunk));
 }
 
+// ---- copies of many tensors at once
+
+namespace {
+
+constexpr Int block_bytes = 128 * 16;  // threads of a block, bytes of a thread
+
+Int blocks_of(const std::vector<Bytes>& parts, Int bytes) {
+  Int blocks = 0;
+  for (const Bytes part : parts) blocks += ceil_div(static_cast<Int>(part), bytes);
+  return blocks;
+}
+
+}  // namespace
+
+Bytes chunk_cat_metadata(const std::vector<Bytes>& parts) {
+  const Int n = static_cast<Int>(parts.size());
+  return static_cast<Bytes>(8 * (6 * n + 2 + blocks_of(parts, block_bytes)));
+}
+
+Bytes split_copy_metadata(const std::vector<Bytes>& parts, Int chunks, Multiprocessors card) {
+  const Int n = static_cast<Int>(parts.size());
+  // Twice as many blocks as the card holds at once are aimed at; the rest is spread evenly over chunks and over a block's iterations.
+  const Int most = 2 * card.count * (threads_per_multiprocessor(card.compute_capability) / 128);
+  const Int factor = ceil_div(blocks_of(parts, block_bytes) * chunks, most);
+  Int root = 1;
+  while (root * root < factor) ++root;
+  const Int iterations = ceil_div(factor, min(root, chunks));
+  return static_cast<Bytes>(8 * (4 * n + 1 + blocks_of(parts, block_bytes * iterations)));
+}
+
 }  // namespace whatfits::torch

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "whatfits/bytes.h"
 
@@ -194,5 +195,12 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
 /// With foreach=False: no partials, and each gradient is multiplied alone, without temporaries.
 /// The partials are fp32 whatever the type: one for each 65,536 elements of the largest gradient, for every gradient.
 Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements);
+
+/// Tables of addresses and offsets, in int64, that these operators upload before their kernel, in bytes. Source: get_chunk_cat_metadata
+/// and split_with_sizes_copy_out_cuda_contiguous_no_cast of ATen/native/cuda/TensorShape.cu, and probes of sizes and cards.
+/// `parts`: bytes of each tensor's part in one chunk of the destination; a thread block copies 128 x 16 bytes.
+Bytes chunk_cat_metadata(const std::vector<Bytes>& parts);
+/// The same for torch.split_with_sizes_copy from `chunks` rows: where there are more blocks than the card holds at once, each copies more.
+Bytes split_copy_metadata(const std::vector<Bytes>& parts, std::int64_t chunks, Multiprocessors card);
 
 }  // namespace whatfits::torch

@@ -5,7 +5,17 @@
 
 namespace whatfits::torch {
 
-StorageImpl::~StorageImpl() { torch.recorder.free(id); }
+StorageImpl::~StorageImpl() { resize_to_zero(); }
+
+void StorageImpl::resize_to_zero() {
+  if (allocated) torch.recorder.free(id);
+  allocated = false;
+}
+
+void StorageImpl::resize_to_full() {
+  if (!allocated) torch.recorder.alloc(id);
+  allocated = true;
+}
 
 TensorImpl::TensorImpl(TensorId id_, Ref<StorageImpl> storage_, const Layout& layout_)
     : id(id_), layout(layout_), storage(std::move(storage_)) {}

@@ -18,11 +18,15 @@ struct TensorImpl;
 
 /// A piece of device memory. Allocated when made, freed when the last tensor that looks at it is gone.
 struct StorageImpl : Pooled {
-  StorageImpl(Torch& torch_, StorageId id_) : id(id_), torch(torch_) {}
+  StorageImpl(Torch& torch_, StorageId id_, bool allocated_ = true) : allocated(allocated_), id(id_), torch(torch_) {}
   ~StorageImpl();
   StorageImpl(const StorageImpl&) = delete;
   StorageImpl& operator=(const StorageImpl&) = delete;
+  /// untyped_storage().resize_(): gives the memory back while tensors still look at it, and takes new.
+  void resize_to_zero();
+  void resize_to_full();
   std::uint32_t refs = 0;  ///< tensors that look at it
+  bool allocated;          ///< has memory now
   const StorageId id;
   Torch& torch;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "torch/autograd.h"
+#include "torch/wrapper.h"
 
 namespace whatfits::torch {
 
@@ -29,6 +30,15 @@ Tensor Torch::empty_strided(OpKind op, const Shape& shape, const Strides& stride
     if (tokens >= 1 && letters::exponent(all, 4) >= 1) info.category = Category::logits;
   }
   return t;
+}
+
+Tensor Torch::parameter(const Shape& shape, DType dtype, OpInfo init) {
+  if (wrapper) {
+    if (Tensor own = wrapper->parameter(shape, dtype)) return own;
+  }
+  Tensor p = empty(OpKind::copy, shape, dtype);
+  recorder.op(init, {}, {p.id()});
+  return p;
 }
 
 Tensor Torch::scratch(OpKind op, Bytes bytes) { return empty(op, {Dim{static_cast<std::int64_t>(bytes)}}, DType::uint8); }

@@ -10,6 +10,7 @@
 namespace whatfits::torch {
 
 struct CheckpointFrame;
+class Wrapper;
 
 /// What of the card decides which kernels run and which buffers they stage through.
 struct DeviceFacts {
@@ -48,12 +49,15 @@ class Torch {
   Autocast autocast;
   CheckpointFrame* packing = nullptr;      ///< saved tensors go to this frame instead of staying alive
   CheckpointFrame* recomputing = nullptr;  ///< saved tensors fill this frame's places again
+  Wrapper* wrapper = nullptr;              ///< around the model, where it trains on several cards
   /// A recomputation has all it needs: until it has returned, operators do nothing and give undefined tensors.
   bool stopped = false;
 
   /// A new tensor on its own storage, asked for by `op`.
   Tensor empty(OpKind op, const Shape& shape, DType dtype);
   Tensor empty_strided(OpKind op, const Shape& shape, const Strides& strides, DType dtype);
+  /// A parameter, initialised by `init`: memory of its own, unless a wrapper has it in another way.
+  Tensor parameter(const Shape& shape, DType dtype, OpInfo init);
   /// Scratch that has no shape people know: `bytes` of it.
   Tensor scratch(OpKind op, Bytes bytes);
   /// A choice made on the way that readers should know of.

@@ -145,6 +145,7 @@ RunResult run_on_cpu(const Config& config, const MeasureOptions& options, const 
 RunResult run_measured(const Config& config, const MeasureOptions& options, const std::function<void(const StepResult&)>& on_step) {
   if (config.model.model_type != "gpt2-from-scratch")
     throw Impossible("model: " + config.model.model_type + " cannot be measured yet: must be of type gpt2-from-scratch");
+  if (config.parallel) throw Impossible("parallel: must be null: whatfits measures one card, and predicts several");
   if (options.on == "cpu") return run_on_cpu(config, options, on_step);
   const std::unique_ptr<cuda::CudaApi> api = cuda::open_cuda();
   const std::unique_ptr<cuda::Nvml> nvml = cuda::open_nvml(api->card().pci);

@@ -3,6 +3,7 @@
 #include "models/hf/masks.h"
 #include "torch/iterator.h"
 #include "torch/ops.h"
+#include "torch/wrapper.h"
 
 namespace whatfits::hf {
 
@@ -102,6 +103,13 @@ void CausalLM::release_unreached() {
 }
 
 Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) {
+  if (torch.wrapper) {
+    const std::int16_t block = next_layer_;
+    next_layer_ = static_cast<std::int16_t>((next_layer_ + 1) % m.n_layer);
+    forward = [this, block, inner_forward = std::move(forward)](const Tensor& input) {
+      return torch::call_block(torch, block, input, inner_forward);
+    };
+  }
   switch (config.checkpointing) {
     case Checkpointing::full: {
       const bool frozen = config.trainable.what != Trainable::What::all;

@@ -128,6 +128,7 @@ class CausalLM {
 
  private:
   void release_unreached();
+  std::int16_t next_layer_ = 0;  ///< block that layer() calls next
   /// Inputs of checkpointed blocks that no gradient reaches: nothing in the graph holds their frames, but Python's cycles do, until its
   /// garbage collector comes by. Recorded runs have them all at the loss, and nearly none once a block has run again.
   std::vector<Tensor> unreached_;

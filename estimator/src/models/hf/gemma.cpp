@@ -67,7 +67,7 @@ class Gemma final : public LlamaLike {
 
   Tensor embed(const Tensor& input_ids) const override {
     const Tensor inputs_embeds = torch::embedding(embed_tokens_, input_ids);
-    return embedded(torch::mul(inputs_embeds, embed_scale_));
+    return embedded(torch::mul(inputs_embeds, torch::to(embed_scale_, embed_tokens_.dtype())));
   }
 
   /// Gemma 2 makes both, whatever the layers are.

@@ -82,11 +82,10 @@ void Builder::block(std::int16_t index) {
 }
 
 Tensor Builder::tensor(const std::string& name, const Shape& shape, DType dtype, bool wants_gradient) {
-  Tensor p = torch_.empty(OpKind::copy, shape, dtype);
+  Tensor p = torch_.parameter(shape, dtype, {.kind = OpKind::randn});
   p.named(name, Category::parameters);
   p->leaf_requires_grad = wants_gradient;
   torch_.recorder.program.parameters += static_cast<std::uint64_t>(shape.elements());  // adapters are the model's too
-  torch_.recorder.op({.kind = OpKind::randn}, {}, {p.id()});
   if (wants_gradient) trainable_.push_back(p);
   return p;
 }

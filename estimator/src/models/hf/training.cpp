@@ -1,6 +1,8 @@
 #include "models/hf/training.h"
 
 #include "models/hf/causal_lm.h"
+#include "models/training.h"
+#include "models/wrap.h"
 #include "torch/autocast.h"
 #include "torch/autograd.h"
 #include "torch/ops.h"
@@ -21,7 +23,7 @@ struct Training {
   CausalLM& model;
   torch::OptimizerState& optimizer;
   torch::GradScaler scaler{torch};
-  const bool amp = config.precision == Precision::amp_bf16 || config.precision == Precision::amp_fp16;
+  const bool amp = uses_autocast(config);
   const bool scaling = config.precision == Precision::amp_fp16;
   const DType amp_dtype = scaling ? DType::float16 : DType::bfloat16;
   const Dim B{config.batch, letters::B};
@@ -47,9 +49,11 @@ struct Training {
 
   void forward() {
     const torch::AutocastScope autocast(torch, amp, amp_dtype);
+    if (torch.wrapper) torch.wrapper->pre_forward();
     if (config.script.loss == Script::Loss::outside) {
       const Tensor none;
       CausalLMOutput output = model.forward(x, none, attention_mask);
+      if (torch.wrapper) torch.wrapper->post_forward({&output.logits});
       logits = std::move(output.logits);
       output.cache.clear();
       // F.cross_entropy(logits[:, :-1].reshape(-1, V), x[:, 1:].reshape(-1))
@@ -61,6 +65,7 @@ struct Training {
       loss = torch::cross_entropy(kept, targets);
     } else {
       CausalLMOutput output = model.forward(x, x, attention_mask);
+      if (torch.wrapper) torch.wrapper->post_forward({&output.loss, &output.logits});
       if (config.script.outputs == Script::Outputs::keep) {
         out.loss = output.loss;
         out.logits = std::move(output.logits);
@@ -139,10 +144,14 @@ Program record_steps(const Config& config, int steps) {
     }
     recorder.reading(Reading::after_warmup);
     recorder.phase(Phase::model);
+    const std::unique_ptr<torch::Wrapper> wrapper = make_wrapper(torch, config);
+    torch.wrapper = wrapper.get();
     const std::unique_ptr<CausalLM> model = make_model(torch, config);
+    if (wrapper) wrapper->wrap(model->trainable());
+    const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model->trainable();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, model->trainable());
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
     recorder.reading(Reading::after_optimizer);
     Training training(torch, config, *model, optimizer);
     if (config.script.data_once) training.batch();
@@ -152,6 +161,7 @@ Program record_steps(const Config& config, int steps) {
       training.step();
       recorder.reading(Reading::end_of_step);
       if (step == 0) recorder.end_first_step();
+      if (step == 1 && steps_recorded(config) == 3) recorder.end_second_step();
     }
     recorder.finish();
     program = std::move(recorder.program);

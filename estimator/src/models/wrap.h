@@ -1,0 +1,18 @@
+// The wrapper that a script puts around its model to train on several cards.
+#pragma once
+
+#include <memory>
+
+#include "torch/torch.h"
+#include "torch/wrapper.h"
+#include "whatfits/config.h"
+
+namespace whatfits {
+
+/// The wrapper that `config.parallel` asks for, or null where one card trains alone. Made before the model.
+std::unique_ptr<torch::Wrapper> make_wrapper(torch::Torch& torch, const Config& config);
+
+/// Whether the script surrounds forward and loss with autocast. With FSDP its mixed-precision policy casts instead.
+bool uses_autocast(const Config& config);
+
+}  // namespace whatfits
