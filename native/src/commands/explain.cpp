@@ -97,7 +97,7 @@ void comparison(const Explanation& answer, Session& session) {
 int run_explain(const Arguments& arguments, Session& session) {
   if (arguments.sizes) return run_sizes(arguments, session);
   const Config config = checked(read_request(arguments.request));
-  if (config.parallel) throw Failure({"parallel: must be null: the closed forms are of one card"});
+  if (config.parallel) throw Failure("parallel: must be null: the closed forms are of one card");
   Explanation answer;
   {
     const Progress progress(session, "replaying");
