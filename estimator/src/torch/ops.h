@@ -37,6 +37,8 @@ Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dime
 /// x[..., start : start + length, ...]; a node and, in backward, zeros of the whole, even where it takes everything.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length);
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length, std::int64_t step);  ///< every `step`th
+/// x[..., :length, ...]; only an alias where that is all of it: an end that is written out is compared, `:` alone is not.
+Tensor narrow_first(const Tensor& x, int dim, Dim length);
 /// x[:, :, ...]: slices of the first `count` dimensions that take everything, nodes like any other.
 Tensor full_slices(const Tensor& x, int count);
 /// torch.stack((a, b), dim=-1)

@@ -13,9 +13,9 @@ void apply_partial_rotary(Tensor& q, Tensor& k, const Tensor& cos, const Tensor&
   const Tensor s = torch::unsqueeze(sin, 1);
   const Dim turned = cos.size(-1);
   const Dim rest{q.size(-1).size - turned.size};
-  const Tensor q_rot = torch::narrow(q, -1, 0, turned);
+  const Tensor q_rot = torch::narrow_first(q, -1, turned);
   const Tensor q_pass = torch::narrow(q, -1, turned.size, rest);
-  const Tensor k_rot = torch::narrow(k, -1, 0, turned);
+  const Tensor k_rot = torch::narrow_first(k, -1, turned);
   const Tensor k_pass = torch::narrow(k, -1, turned.size, rest);
   Tensor q_embed = rotated(q_rot, c, s);
   Tensor k_embed = rotated(k_rot, c, s);

@@ -138,9 +138,9 @@ class GptJ final : public CausalLM {
     const Dim half{m.rotary_dim / 2};
     const Tensor sin = torch::narrow(sincos, -1, 0, half);
     const Tensor cos = torch::narrow(sincos, -1, half.size, half);
-    Tensor k_rot = torch::narrow(torch::full_slices(key, 3), -1, 0, turned);
+    Tensor k_rot = torch::narrow_first(torch::full_slices(key, 3), -1, turned);
     const Tensor k_pass = torch::narrow(torch::full_slices(key, 3), -1, turned.size, rest);
-    Tensor q_rot = torch::narrow(torch::full_slices(query, 3), -1, 0, turned);
+    Tensor q_rot = torch::narrow_first(torch::full_slices(query, 3), -1, turned);
     const Tensor q_pass = torch::narrow(torch::full_slices(query, 3), -1, turned.size, rest);
     k_rot = apply_rotary(k_rot, sin, cos);
     q_rot = apply_rotary(q_rot, sin, cos);

@@ -70,9 +70,9 @@ class Phi final : public LlamaLike {
     value.named("value");
     const Dim turned{m.rotary_dim};
     const Dim rest{m.head_dim - m.rotary_dim};
-    Tensor query_rot = torch::narrow(query, -1, 0, turned);
+    Tensor query_rot = torch::narrow_first(query, -1, turned);
     const Tensor query_pass = torch::narrow(query, -1, turned.size, rest);
-    Tensor key_rot = torch::narrow(key, -1, 0, turned);
+    Tensor key_rot = torch::narrow_first(key, -1, turned);
     const Tensor key_pass = torch::narrow(key, -1, turned.size, rest);
     apply_rotary_pos_emb(query_rot, key_rot, shared.cos, shared.sin);
     query = torch::cat({&query_rot, &query_pass}, -1);

@@ -63,9 +63,9 @@ class Phi3 final : public LlamaLike {
     const Tensor s = torch::unsqueeze(sin, 1);
     const Dim turned{m.rotary_dim};
     const Dim rest{m.head_dim - m.rotary_dim};
-    const Tensor q_rot = torch::narrow(q, -1, 0, turned);
+    const Tensor q_rot = torch::narrow_first(q, -1, turned);
     const Tensor q_pass = torch::narrow(q, -1, turned.size, rest);
-    const Tensor k_rot = torch::narrow(k, -1, 0, turned);
+    const Tensor k_rot = torch::narrow_first(k, -1, turned);
     const Tensor k_pass = torch::narrow(k, -1, turned.size, rest);
     const auto joined = [&](const Tensor& part, const Tensor& pass) {
       const Tensor first = rotated(part, c, s);

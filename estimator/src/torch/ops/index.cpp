@@ -70,6 +70,11 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, Dim length, std::int
   return attach(alias(x, shape, strides, x.offset() + start * x.stride(dim)), node);
 }
 
+Tensor narrow_first(const Tensor& x, int dim, Dim length) {
+  if (!x || x.size(dim).size != length.size) return narrow(x, dim, 0, length);
+  return expand(x, x.shape());  // at::alias: a node of its own, which hands the gradient on
+}
+
 Tensor full_slices(const Tensor& x, int count) {
   Tensor part = x;
   for (int i = 0; i < count && part; ++i) part = narrow(part, i, 0, x.size(i));
