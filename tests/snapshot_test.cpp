@@ -17,6 +17,7 @@
 #include "support/spread.h"
 #include "whatfits/compare.h"
 #include "whatfits/estimate.h"
+#include "whatfits/moment.h"
 #include "whatfits/request.h"
 #include "whatfits/snapshot_writer.h"
 
@@ -154,6 +155,37 @@ TEST_CASE("a clean run is as predicted, tensor for tensor", "[snapshot]") {
   CHECK(clean.measured_peak == clean.predicted_peak);
   CHECK(clean.causes.empty());
   CHECK(clean.order == 0);
+  CHECK_FALSE(differs(clean, 0));
+  // Laid beside each other they are one line.
+  const MeasuredRun run = follow(measured("clean"), 0);
+  REQUIRE(clean.beside.size() == run.points.size());
+  std::size_t apart = 0;
+  for (std::size_t i = 0; i < run.points.size(); ++i)
+    apart += clean.beside[i].allocated != run.points[i].allocated || clean.beside[i].reserved != run.points[i].reserved ? 1 : 0;
+  INFO(apart);
+  CHECK(apart == 0);
+}
+
+TEST_CASE("what is held at a moment sums to the counters", "[snapshot]") {
+  for (const std::string name : {"kept-logits", "oom"}) {
+    const Snapshot snapshot = measured(name);
+    const MeasuredRun run = follow(snapshot, 0);
+    for (const std::size_t event : {std::size_t{0}, run.points.size() / 3, run.peak, run.points.size() - 1}) {
+      INFO(name << " " << event);
+      const Json moment = moment_json(snapshot, run, 0, event);
+      Bytes held = 0;
+      for (const Json& holder : moment["holders"]) held += holder["bytes"].get<Bytes>();
+      CHECK(held == run.points[event].allocated);
+      Bytes reserved = 0;
+      Bytes used = 0;
+      for (const Json& segment : moment["segments"]) {
+        reserved += segment["size"].get<Bytes>();
+        for (const Json& block : segment["blocks"]) used += block["state"] == "allocated" ? block["size"].get<Bytes>() : 0;
+      }
+      CHECK(reserved == run.points[event].reserved);
+      CHECK(used == run.points[event].allocated);
+    }
+  }
 }
 
 TEST_CASE("planted faults are named, with their bytes", "[snapshot]") {

@@ -11,6 +11,9 @@ namespace whatfits::wasm {
 
 namespace {
 
+/// Told at once, and kept beside their counters: a second's work, and what a page can hold.
+constexpr std::size_t kMostEvents = 1'000'000;
+
 Answer problem(const char* key, const std::string& message) {
   Json item;
   put(item, "key", key);
@@ -40,6 +43,12 @@ Answer Recording::finish() {
     return problem("file", "has no events: call torch.cuda.memory._record_memory_history() before the run that is to be seen");
   }
   device_ = static_cast<std::size_t>(found - traces.begin());
+  if (found->size() > kMostEvents) {
+    const std::string message = "has " + std::to_string(found->size()) + " events, and at most " + std::to_string(kMostEvents) +
+                                " are shown: read it from event " + std::to_string(snapshot_->events_seen[device_] - kMostEvents) + " on";
+    snapshot_.reset();
+    return problem("file", message);
+  }
   run_ = follow(*snapshot_, device_);
 
   const std::size_t peak = run_.peak == snapshot::kNever ? run_.points.size() - 1 : run_.peak;

@@ -22,8 +22,8 @@ class Recording {
   /// False once something is wrong; finish() says what.
   bool feed(const void* bytes, std::size_t size) { return reader_ && reader_->feed(bytes, size); }
   /// After the last piece. {"device", "events", "events_in_file", "allocations", "peak": {"event", "allocated", "reserved"}, "end":
-  /// {"allocated", "reserved"}, "retries": [event], "failures": [...], "strange"}; of the first device that has events. A problem has the
-  /// key "file" and says at which byte.
+  /// {"allocated", "reserved"}, "retries": [event], "failures": [...], "strange"}; of the first device that has events, at most a million.
+  /// A problem has the key "file" and says at which byte.
   Answer finish();
   bool read() const { return snapshot_.has_value(); }
 

@@ -44,6 +44,8 @@ int run(const Arguments& arguments, Session& session) {
       return run_snapshot(arguments, session);
     case Command::measure:
       return run_measure(arguments, session);
+    case Command::accuracy:
+      return run_accuracy(arguments, session);
     case Command::devices:
       return run_devices(arguments, session);
     case Command::models:

@@ -16,7 +16,7 @@ export const render = (F) => {
 <header class="hero">
 <p class="kicker">For authors</p>
 <h1>One script, one&nbsp;tag</h1>
-<p class="standfirst">The calculator is one file with the WebAssembly inside. It needs no server, no build, no headers, and asks nobody for anything. Copy it beside your post.</p>
+<p class="standfirst">The calculator is one file with the WebAssembly inside. It needs no server, no build, no headers, and asks nobody for anything. Copy it beside your post. Only with <code>show="measured"</code>, where readers may drop a snapshot of their own run, copy <code>what-fits-snapshot.js</code> too.</p>
 </header>
 <section>
 <h2>Plain HTML</h2>

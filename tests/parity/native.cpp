@@ -1,9 +1,11 @@
 // The native side of the parity test and of the speed comparison.
 //   whatfits_parity          lines of {"question": N, "event": N or null, "text": "..."} in, an answer a line out
 //                            (with "file": a snapshot laid over that request)
+//   whatfits_parity read FILE   seconds of the processor's that reading a snapshot takes, and its bytes
 //   whatfits_parity bench    times of what an interactive page does, as JSON, for the requests on stdin (a line each)
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -54,6 +56,19 @@ std::string measured(const std::string& file, const std::string& text, std::uint
   out += recording.compare(text).text;
   out += fingerprint(recording.columns(0, 1000000, 797)) + ' ' + fingerprint(recording.columns(100, 150, 640));
   return out + recording.at(static_cast<std::size_t>(event));
+}
+
+void read_file(const char* file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  snapshot::SnapshotReader reader;
+  const std::clock_t start = std::clock();
+  constexpr std::size_t kPiece = 256 * 1024;
+  for (std::size_t at = 0; at < bytes.size() && reader.feed(bytes.data() + at, std::min(kPiece, bytes.size() - at)); at += kPiece) {
+  }
+  const bool ok = reader.finish().has_value();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  std::cout << Json{{"ok", ok}, {"seconds", seconds}, {"bytes", bytes.size()}, {"events", reader.events_read()}}.dump() << '\n';
 }
 
 void answer_lines() {
@@ -119,6 +134,8 @@ void bench() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "bench") {
     bench();
+  } else if (argc > 2 && std::string_view(argv[1]) == "read") {
+    read_file(argv[2]);
   } else {
     answer_lines();
   }

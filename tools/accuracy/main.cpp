@@ -15,7 +15,7 @@
 #include <set>
 #include <string>
 
-#include "accuracy.h"
+#include "accuracy/accuracy.h"
 
 namespace {
 

@@ -44,6 +44,8 @@ const std::vector<CommandText>& commands() {
        "whatfits snapshot snapshot.pickle", false},
       {Command::measure, "measure", "Trains for real, with kernels and memory, beside what was predicted",
        "whatfits measure --model gpt2-from-scratch --batch 4 --seq-len 64 --on cpu --data book.txt --save model.safetensors", true},
+      {Command::accuracy, "accuracy", "How wrong it is: predictions beside measurements, and beside other tools' formulas",
+       "whatfits accuracy", false},
       {Command::devices, "devices", "The cards that have a name", "whatfits devices", false},
       {Command::models, "models", "The models that have a name", "whatfits models", false},
       {Command::version, "version", "Version of this program and of what it replays", "whatfits version", false},
@@ -142,6 +144,9 @@ class Parser {
         break;
       case Command::measure:
         add_measure(sub);
+        break;
+      case Command::accuracy:
+        value(sub, "--fixtures", "FOLDER", "where the measurements are [fixtures/ of the source tree]", "Question");
         break;
       default:
         break;
@@ -258,6 +263,7 @@ class Parser {
     arguments.event = single(command, "--event");
     arguments.events = single(command, "--events");
     arguments.pickle = single(command, "--pickle");
+    arguments.fixtures = single(command, "--fixtures");
     arguments.axis = single(command, "--axis");
     arguments.tokens = single(command, "--tokens");
     arguments.at = single(command, "--at");

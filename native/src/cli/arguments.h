@@ -8,7 +8,23 @@
 
 namespace whatfits::cli {
 
-enum class Command { none, fit, estimate, ledger, timeline, sweep, advise, explain, compare, snapshot, measure, devices, models, version };
+enum class Command {
+  none,
+  fit,
+  estimate,
+  ledger,
+  timeline,
+  sweep,
+  advise,
+  explain,
+  compare,
+  snapshot,
+  measure,
+  accuracy,
+  devices,
+  models,
+  version
+};
 
 /// The flags of measure, as given.
 struct MeasureFlags {
@@ -30,6 +46,7 @@ struct Arguments {
   std::optional<std::string> tolerance;                    ///< compare
   std::optional<std::string> device_index, event, events;  ///< compare, snapshot
   std::optional<std::string> pickle;                       ///< timeline
+  std::optional<std::string> fixtures;                     ///< accuracy
   std::optional<std::string> axis;                         ///< fit
   std::optional<std::string> tokens;                       ///< fit, estimate
   std::optional<std::string> at;                           ///< ledger

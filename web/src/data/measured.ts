@@ -7,8 +7,6 @@ import { isPacked } from './snapshot-file.js';
 
 /** Of the unpacked file. */
 export const MOST_BYTES = 2 ** 31;
-/** Of events kept: with the counters beside them they fill what a page may have. */
-export const MOST_EVENTS = 1_000_000;
 const PIECE = 256 * 1024;
 export interface Measured {
   readonly name: string;
@@ -30,12 +28,12 @@ export interface Reading {
 export async function readSnapshot(
   file: File,
   open: (options: RecordingOptions) => Promise<Recording>,
-  range: { first?: number; last?: number },
+  /** Events before it are counted only. */
+  firstEvent: number,
   signal: AbortSignal,
   progress: (reading: Reading) => void,
 ): Promise<Measured> {
-  const first = range.first ?? 0;
-  const recording = await open({ firstEvent: first, lastEvent: Math.min(range.last ?? Infinity, first + MOST_EVENTS - 1) });
+  const recording = await open({ firstEvent });
   const reading: Reading = { name: file.name, done: 0, of: file.size };
   const counted = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
     transform: (piece, out) => {

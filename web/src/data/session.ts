@@ -274,6 +274,10 @@ export class Session {
       this.onConfigFile(file);
       return;
     }
+    this.openSnapshot(file);
+  }
+
+  openSnapshot(file: File): void {
     this.snapshot = file;
     this.emit('snapshot');
   }

@@ -5,17 +5,18 @@ import { parseWhole } from '../data/units.js';
 import { define, Part } from './part.js';
 
 export class Measured extends Part {
-  static override properties = { ...Part.properties, ready: { state: true }, missing: { state: true }, range: { state: true } };
+  static override properties = { ...Part.properties, ready: { state: true }, missing: { state: true }, first: { state: true } };
   declare ready: boolean;
   declare missing: string;
-  declare range: { first?: number; last?: number };
+  /** Events before it are left out. */
+  declare first: number;
   protected readonly topics = ['engine', 'snapshot'] as const;
 
   constructor() {
     super();
     this.ready = false;
     this.missing = '';
-    this.range = {};
+    this.first = 0;
   }
 
   protected override render(): TemplateResult {
@@ -26,25 +27,22 @@ export class Measured extends Part {
         <label for="measured-file">A memory snapshot of PyTorch, as <code>torch.cuda.memory._dump_snapshot()</code> writes it: drop the .pickle or .pickle.gz
           here, or choose it. It is read on this page and never leaves it.</label>
         <input id="measured-file" type="file" accept=".pickle,.pkl,.gz" data-testid="measured-file" @input=${stop} @change=${this.#file}>
-        <details><summary>Of a long recording, only some events</summary>
+        <details><summary>Of a long recording, only its end</summary>
           <div class="row">
-            ${this.#bound('first', 'from event')}${this.#bound('last', 'to event')}
-            ${snapshot ? html`<button type="button" part="button" data-testid="measured-again" @click=${() => void this.session.offer(snapshot)}>Read it again</button>` : nothing}
+            <label class="check"><span>from event</span><input class="number" inputmode="numeric" size="9" part="input" data-testid="measured-first" @input=${stop} @change=${this.#from}></label>
+            ${snapshot ? html`<button type="button" part="button" data-testid="measured-again" @click=${() => this.session.openSnapshot(new File([snapshot], snapshot.name))}>Read it again</button>` : nothing}
           </div>
-          <p class="hint">Up to 1,000,000 events are kept, and files of up to 2 GiB (unpacked) are read. The terminal’s <code>whatfits compare</code> has neither limit.</p>
+          <p class="hint">Files of up to 2 GiB (unpacked) are read, and up to 1,000,000 events shown. The terminal’s <code>whatfits compare</code> has neither limit.</p>
         </details>
       </div>
       ${this.missing ? html`<p class="bad" role="alert" data-testid="measured-missing">${this.missing}.</p>` : nothing}
-      ${snapshot && this.ready ? html`<wf-recording .session=${this.session} .file=${snapshot} .range=${this.range}></wf-recording>` : nothing}`;
+      ${snapshot && this.ready ? html`<wf-recording .session=${this.session} .file=${snapshot} .first=${this.first}></wf-recording>` : nothing}`;
   }
 
-  #bound(which: 'first' | 'last', name: string): TemplateResult {
-    return html`<label class="check"><span>${name}</span><input class="number" inputmode="numeric" size="9" part="input" data-testid=${`measured-${which}`}
-      @input=${stop} @change=${(event: Event) => {
-        stop(event);
-        this.range = { ...this.range, [which]: parseWhole((event.target as HTMLInputElement).value) };
-      }}></label>`;
-  }
+  #from = (event: Event): void => {
+    event.stopPropagation();
+    this.first = parseWhole((event.target as HTMLInputElement).value) ?? 0;
+  };
 
   async #load(): Promise<void> {
     try {
@@ -60,7 +58,7 @@ export class Measured extends Part {
     const input = event.target as HTMLInputElement;
     const file = input.files?.[0];
     this.missing = '';
-    if (file) this.session.look(undefined), void this.session.offer(file);
+    if (file) this.session.openSnapshot(file);
     input.value = ''; // the same file may be chosen again
   };
 }

@@ -30,10 +30,11 @@ const sheet = css`
 `.styleSheet!;
 
 export class RecordingView extends Chart {
-  static override properties = { ...Chart.properties, file: { attribute: false }, range: { attribute: false }, reading: { state: true }, refused: { state: true } };
+  static override properties = { ...Chart.properties, file: { attribute: false }, first: { attribute: false }, reading: { state: true }, refused: { state: true } };
   static open: (options: RecordingOptions) => Promise<Recording>;
   declare file: File;
-  declare range: { first?: number; last?: number };
+  /** Events before it are left out. */
+  declare first: number;
   declare reading: Reading | undefined;
   declare refused: string;
   protected readonly topics = ['report', 'unit', 'snapshot'] as const;
@@ -69,7 +70,7 @@ export class RecordingView extends Chart {
     this.#cancel?.abort();
   }
 
-  /** The same file offered again is read again, with the range that is set then. */
+  /** The same file offered again is read again, from the event that is set then. */
   protected override changed(): void {
     if (this.session.snapshot !== this.#read) return this.requestUpdate();
     this.follow();
@@ -88,7 +89,7 @@ export class RecordingView extends Chart {
     this.refused = '';
     this.reading = { name: this.file.name, done: 0, of: this.file.size };
     try {
-      const measured = await readSnapshot(this.file, RecordingView.open, this.range ?? {}, cancel.signal, (reading) => {
+      const measured = await readSnapshot(this.file, RecordingView.open, this.first ?? 0, cancel.signal, (reading) => {
         if (this.#cancel === cancel) this.reading = { ...reading };
       });
       if (this.#cancel !== cancel) return;

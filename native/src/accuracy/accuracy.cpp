@@ -1,4 +1,4 @@
-#include "accuracy.h"
+#include "accuracy/accuracy.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -69,11 +69,13 @@ bool Row::agrees() const { return predicted.has_value() == measured.has_value() 
 
 std::vector<Row> compare_torch_run(const std::string& file, const json& fixture) {
   const std::string name = file + ": " + fixture.at("id").get<std::string>();
-  const json report = report_of(name, fixture.at("request"));
+  const Config config = config_of(name, fixture.at("request"));
+  const json report = to_json(estimate(config));
+  const std::string group = file == "torch/huggingface" ? file + " " + config.model.model_type : file;
   std::map<std::string, std::int64_t> measured;
   leaves(fixture.at("truth"), "", measured);
   std::vector<Row> rows;
-  for (const auto& [path, value] : measured) rows.push_back({name, readable(path), number(at(report, path)), value});
+  for (const auto& [path, value] : measured) rows.push_back({group, name, readable(path), number(at(report, path)), value});
   // A reading that only the prediction has: it went on where PyTorch failed. With several micro-batches the recording script notes a
   // step's readings after the last, so that a failing step has none; the report has those of the micro-batches before.
   const json& request = fixture.at("request");
@@ -81,7 +83,7 @@ std::vector<Row> compare_torch_run(const std::string& file, const json& fixture)
   std::map<std::string, std::int64_t> predicted;
   leaves(report.at("steps"), "steps", predicted);
   for (const auto& [path, value] : predicted) {
-    if (!measured.contains(path)) rows.push_back({name, readable(path), value, {}});
+    if (!measured.contains(path)) rows.push_back({group, name, readable(path), value, {}});
   }
   return rows;
 }
@@ -116,15 +118,17 @@ std::vector<Row> compare_published(const std::string& file, const json& article)
     const auto id = figure.at("id").get<std::string>();
     if (figure.contains("verdict")) {
       const json& run = report(figure.at("batch").get<std::int64_t>());
-      rows.push_back({file, id, number(run.at("verdict")), number(figure.at("verdict"))});
-      if (figure.at("step").is_number()) rows.push_back({file, id + ", step", number(at(run, "oom/step")), number(figure.at("step"))});
+      rows.push_back({file, file, id, number(run.at("verdict")), number(figure.at("verdict"))});
+      if (figure.at("step").is_number())
+        rows.push_back({file, file, id + ", step", number(at(run, "oom/step")), number(figure.at("step"))});
       continue;
     }
     std::optional<std::int64_t> ours;
     if (predicted.contains(id)) ours = predicted.at(id);
     if (id.starts_with("batch")) ours = number(at(report(figure.at("batch").get<std::int64_t>()), "peak/" + id.substr(id.find('_') + 1)));
     if (!ours) continue;
-    rows.push_back({file, id, ours, figure.at("bytes").get<std::int64_t>(), figure.at("rounding_halfwidth_bytes").get<std::int64_t>()});
+    rows.push_back(
+        {file, file, id, ours, figure.at("bytes").get<std::int64_t>(), figure.at("rounding_halfwidth_bytes").get<std::int64_t>()});
   }
   return rows;
 }
@@ -140,9 +144,49 @@ std::vector<Row> compare_native(const std::string& file, const json& fixture) {
   const json& host = fixture.at("host");
   const auto measured = host.at("peak_rss").get<std::int64_t>();
   const json report = report_of(file, fixture.at("request"));
-  rows.push_back({"native: " + file, "host.peak_rss", number(at(report, "peak/reserved")).value() + host.at("constant").get<std::int64_t>(),
-                  measured, measured * 3 / 100});
+  rows.push_back({"native", "native: " + file, "host.peak_rss",
+                  number(at(report, "peak/reserved")).value() + host.at("constant").get<std::int64_t>(), measured, measured * 3 / 100});
   return rows;
+}
+
+namespace {
+
+bool is_plain(const Config& config) {
+  return config.model.model_type == "gpt2-from-scratch" && config.precision == Precision::fp32 && config.attention == Attention::eager &&
+         (config.optimizer == Optimizer::adamw || config.optimizer == Optimizer::adamw_fused ||
+          config.optimizer == Optimizer::adamw_for_loop) &&
+         config.checkpointing == Checkpointing::none && config.grad_accumulation == 1 && !config.clip_grad_norm &&
+         config.zero_grad == ZeroGrad::set_to_none;
+}
+
+}  // namespace
+
+std::vector<MeasuredPeak> plain_peaks(const std::string& folder) {
+  std::vector<MeasuredPeak> peaks;
+  for (const std::string file : {"gpt2-from-scratch", "gpt2-from-scratch-odd"}) {
+    std::ifstream in(folder + "/torch/" + file + ".jsonl");
+    for (std::string line; std::getline(in, line);) {
+      const json fixture = json::parse(line);
+      const std::string name = "torch/" + file + ": " + fixture.at("id").get<std::string>();
+      MeasuredPeak peak{name, config_of(name, fixture.at("request")), 0};
+      if (!is_plain(peak.config) || fixture.at("truth").at("verdict") != "fits") continue;
+      for (const json& step : fixture.at("truth").at("steps"))
+        peak.allocated = std::max(peak.allocated, step.at("peak").at("allocated").get<std::int64_t>());
+      peaks.push_back(std::move(peak));
+    }
+  }
+  const json article = json::parse(std::ifstream(folder + "/published/gpt2-a40.json"));
+  for (const json& figure : article.at("figures")) {
+    const auto id = figure.at("id").get<std::string>();
+    if (id != "step2_peak" && !id.ends_with("_allocated")) continue;
+    const json request = {{"model", "gpt2-from-scratch"}, {"batch", figure.at("batch")}, {"seq_len", 1024}, {"device", "a40"}};
+    peaks.push_back({"published/gpt2-a40: " + id, config_of(id, request), figure.at("bytes").get<std::int64_t>()});
+  }
+  return peaks;
+}
+
+std::size_t rows_not_compared(const std::string& folder) {
+  return json::parse(std::ifstream(folder + "/published/others.json")).at("points").size();
 }
 
 std::map<std::string, std::string> known_inexact(const std::string& folder) {
