@@ -209,7 +209,9 @@ int run_accuracy(const Arguments& arguments, Session& session) {
                         "card and counter written out as a request first.",
                     "  ");
   session.paragraph(
-      "No measurement is of more than one card, of another PyTorch than 2.6 (the published sweep: 2.5.1), or of torch.compile.", "  ");
+      "No measurement is of several real cards (torch/parallel is one rank of a group that sends nothing), of another PyTorch "
+      "than 2.6 (the published sweep: 2.5.1), or of torch.compile.",
+      "  ");
   return status;
 }
 
