@@ -101,7 +101,9 @@ std::string category_table(const Ledger& ledger, const Session& session) {
 std::string peak_sentence(const Report& report) {
   if (report.by_formula) return "A closed form: it says how much, not when; reserved is allocated times the ratio of one measured run.";
   const Moment& at = report.trace.peak_at;
-  return "The peak is in " + place(at) + ", which asks for " + size_text(at.requested) + " (" + with_commas(at.requested) + " bytes).";
+  const std::string exact = with_commas(at.requested) + " bytes";
+  const std::string size = size_text(at.requested);
+  return "The peak is in " + place(at) + ", which asks for " + size + (size == exact ? "." : " (" + exact + ").");
 }
 
 std::string oom_sentence(const OutOfMemory& oom) {
