@@ -172,10 +172,13 @@ TEST_CASE("a clean run is as predicted, tensor for tensor", "[snapshot]") {
 TEST_CASE("what is held at a moment sums to the counters", "[snapshot]") {
   for (const std::string name : {"kept-logits", "oom"}) {
     const Snapshot snapshot = measured(name);
-    const MeasuredRun run = follow(snapshot, 0);
-    for (const std::size_t event : {std::size_t{0}, run.points.size() / 3, run.peak, run.points.size() - 1}) {
+    PoolHistory pools;
+    const MeasuredRun run = follow(snapshot, 0, &pools);
+    std::vector<std::size_t> events{run.peak, run.points.size() - 1};
+    for (std::size_t event = 0; event < run.points.size(); event += 41) events.push_back(event);
+    for (const std::size_t event : events) {
       INFO(name << " " << event);
-      const Json moment = moment_json(snapshot, run, 0, event);
+      const Json moment = moment_json(snapshot, run, 0, event, pools.at(snapshot.traces[0], event));
       Bytes held = 0;
       for (const Json& holder : moment["holders"]) held += holder["bytes"].get<Bytes>();
       CHECK(held == run.points[event].allocated);
