@@ -147,6 +147,30 @@ TEST_CASE("a part of the events can be read, and what was alive before it is kno
   CHECK(later.points.back().reserved == run.points.back().reserved);
 }
 
+TEST_CASE("counters of a part of the events are those of the whole", "[snapshot]") {
+  for (const std::string name : {"clean", "oom", "kept-logits", "two-optimizers"}) {
+    const std::string bytes = unzipped(kFolder + name + ".pickle.gz");
+    const Snapshot whole = *read(bytes).snapshot;
+    const MeasuredRun run = follow(whole, 0);
+    const std::size_t events = run.points.size();
+    for (const auto& [first, last] : {std::pair{events / 4, events / 2}, {events / 2, events / 2 + 40}, {std::size_t{0}, events / 3}}) {
+      INFO(name << " " << first << " to " << last);
+      ReadLimits limits;
+      limits.first_event = first;
+      limits.last_event = last;
+      const MeasuredRun part = follow(*read(bytes, 1 << 16, limits).snapshot, 0);
+      REQUIRE(part.points.size() == last - first + 1);
+      std::size_t apart = 0;
+      for (std::size_t i = 0; i < part.points.size(); ++i) {
+        const MeasuredPoint& own = run.points[first + i];
+        apart += part.points[i].allocated != own.allocated || part.points[i].reserved != own.reserved ? 1 : 0;
+      }
+      CHECK(apart == 0);
+      CHECK(part.strange <= 1);  // it may begin between a free and its completion
+    }
+  }
+}
+
 TEST_CASE("a clean run is as predicted, tensor for tensor", "[snapshot]") {
   const Comparison clean = compared("clean");
   CHECK(clean.steps == 4);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "allocator/torch_policy.h"
 
@@ -214,6 +215,7 @@ class Walk {
 
  private:
   /// The recording may have begun late: what it frees without having made it, and what is there at the end without having been made.
+  /// Where events past its end were left out, each address's first one says whether something was there.
   void what_was_there_before() {
     std::unordered_map<std::uint64_t, std::size_t> alive;  // made in the recording
     std::map<std::uint64_t, Bytes> segments;               // likewise
@@ -228,13 +230,26 @@ class Walk {
       if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.erase(e.address) == 0)
         segments_before.emplace_back(e.address, e.size);
     }
+    std::unordered_set<std::uint64_t> blocks_after;
+    std::unordered_set<std::uint64_t> segments_after;
+    const auto device = static_cast<std::size_t>(device_);
+    for (const TraceEvent& e : device < snapshot_.after.size() ? snapshot_.after[device] : std::vector<TraceEvent>{}) {
+      const bool of_a_block = e.action == Action::alloc || e.action == Action::free_requested;
+      (of_a_block ? blocks_after : segments_after).insert(e.address);
+      if (e.action == Action::free_requested && alive.count(e.address) == 0)
+        before.push_back({e.address, e.size, torch_policy::block_size(e.size), kNever, kNever, e.stack});
+      if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.count(e.address) == 0)
+        segments_before.emplace_back(e.address, e.size);
+    }
     for (const SnapshotSegment& segment : snapshot_.segments) {
       if (segment.device != device_) continue;
       const auto made = segments.upper_bound(segment.address + segment.size - 1);
       const bool in_recording = made != segments.begin() && std::prev(made)->first >= segment.address;
-      if (!in_recording && segment.size > 0) segments_before.emplace_back(segment.address, segment.size);
+      if (!in_recording && segment.size > 0 && segments_after.count(segment.address) == 0)
+        segments_before.emplace_back(segment.address, segment.size);
       for (const SnapshotBlock& block : segment.blocks) {
         if (block.state != SnapshotBlock::State::active_allocated || alive.count(block.address) != 0) continue;
+        if (blocks_after.count(block.address) != 0) continue;
         before.push_back({block.address, block.requested != 0 ? block.requested : block.size, block.size, kNever, kNever, block.stack});
       }
     }
