@@ -48,6 +48,36 @@ TEST_CASE("a preset is the same model as its config.json", "[hf]") {
   }
 }
 
+TEST_CASE("Falcon's shapes, written and read again", "[hf]") {
+  // 40B: 65024 * 8192 for the embedding, 60 blocks of 2 norms, (2 * 8 + 128) * 64 rows of query, key and value, a square output and an
+  // MLP of 4 times the width, and a norm at the end. RW-1B: 24 blocks with biases everywhere, by the same sums.
+  struct Shape {
+    const char* model;
+    std::uint64_t parameters;
+  };
+  const std::uint64_t C = 8192;
+  const std::uint64_t block = 4 * C + (2 * 8 + 128) * 64 * C + C * C + 8 * C * C;
+  const std::uint64_t c = 2048;
+  const std::uint64_t old_block = 4 * c + 3 * c * c + 3 * c + c * c + c + 8 * c * c + 5 * c;
+  const Shape shapes[] = {
+      {R"({"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128, "num_kv_heads": 8, "num_hidden_layers": 60,
+          "new_decoder_architecture": true})",
+       65024 * C + 60 * block + 2 * C},
+      {R"({"model_type": "falcon", "vocab_size": 50304, "hidden_size": 2048, "num_attention_heads": 32, "num_hidden_layers": 24,
+          "alibi": true, "multi_query": false, "parallel_attn": false, "bias": true})",
+       50304 * c + 24 * old_block + 2 * c},
+  };
+  for (const Shape& shape : shapes) {
+    INFO(shape.model);
+    ParsedRequest parsed = parse_request(std::string(R"({"seq_len": 8, "model": )") + shape.model + "}");
+    REQUIRE(parsed.problems.empty());
+    CHECK(record(parsed.config).parameters == shape.parameters);
+    const ParsedRequest again = parse_request(request_json(parsed.config));
+    REQUIRE(again.problems.empty());
+    CHECK(again.config == parsed.config);
+  }
+}
+
 TEST_CASE("a config.json as published is read, keys of no account and older names included", "[hf]") {
   const ParsedRequest llama = parse_request(R"({"model": {"architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "hidden_act": "silu",
     "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 5632, "max_position_embeddings": 2048, "model_type": "llama",
@@ -103,6 +133,20 @@ TEST_CASE("hostile config.json files are refused in words", "[hf]") {
   CHECK(lines_of(R"({"model": "gpt-j-6b", "attention": "sdpa"})") ==
         std::vector<std::string>{"attention: \"sdpa\" is not allowed: must be eager: the code of gptj has no other"});
   CHECK(lines_with_model(R"({"model_type": "gpt_bigcode", "multi_query": 1})").size() == 1);
+  const auto falcon = [](const std::string& keys) { return lines_with_model(R"({"model_type": "falcon", )" + keys + "}"); };
+  CHECK(falcon(R"("new_decoder_architecture": true, "parallel_attn": false, "num_kv_heads": 71)") ==
+        std::vector<std::string>{"model.parallel_attn: must be true with new_decoder_architecture"});
+  CHECK(falcon(R"("num_ln_in_parallel_attn": 2)") ==
+        std::vector<std::string>{"model.num_ln_in_parallel_attn: must be 1 or null without new_decoder_architecture"});
+  CHECK(falcon(R"("multi_query": false, "num_kv_heads": 8)") ==
+        std::vector<std::string>{"model.num_kv_heads: must be num_attention_heads (71) or null without new_decoder_architecture"});
+  CHECK(falcon(R"("num_kv_heads": 8)").empty());  // with multi_query nobody asks
+  CHECK(falcon(R"("alibi": 1)").size() == 1);
+  CHECK(falcon(R"("ffn_hidden_size": -4)").size() == 1);
+  CHECK(lines_of(R"({"model": "falcon-7b", "attention": "sdpa-flash", "precision": "bf16"})") ==
+        std::vector<std::string>{"attention: \"sdpa-flash\" is not allowed: has no kernel for a mask, which this model and script make"});
+  CHECK(lines_of(R"({"model": "falcon-7b", "attention": "sdpa-efficient"})") ==
+        std::vector<std::string>{"attention: \"sdpa-efficient\" is not allowed: has no kernel for fewer key heads than query heads"});
   CHECK(lines_with_model(R"({"model_type": "phi3", "rope_scaling": {"type": "longrope"}})").size() == 1);
   CHECK(lines_with_model(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0]})").size() == 1);
   CHECK(lines_with_model(R"({"model_type": "qwen3_moe", "num_experts": 4})") ==

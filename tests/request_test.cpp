@@ -263,8 +263,7 @@ TEST_CASE("models", "[request]") {
   CHECK(lines_of(R"({"model": 5})") == Lines{"model: \"5\" is not allowed: " + must});
   CHECK(lines_of(R"({"model": "gpt2-from-scrath"})") ==
         Lines{"model: \"gpt2-from-scrath\" is not allowed: " + must + "; did you mean gpt2-from-scratch?"});
-  CHECK(lines_of(R"({"model": "falcon-7b"})") ==
-        Lines{"model: \"falcon-7b\" is not supported yet: its family is not replayed yet; it " + must});
+  CHECK(lines_of(R"({"model": "mpt-7b"})") == Lines{"model: \"mpt-7b\" is not supported yet: its family is not replayed yet; it " + must});
   const auto model = [](const std::string& keys) { return lines_of(R"({"model": {"model_type": "gpt2-from-scratch", )" + keys + "}}"); };
   CHECK(model(R"("n_head": 5)") == Lines{"model.n_head: \"5\" is not allowed: must divide n_embd (768)"});
   CHECK(model(R"("n_embd": 100)") == Lines{"model.n_head: \"12\" is not allowed: must divide n_embd (100)"});

@@ -18,7 +18,7 @@ import subprocess
 
 MODELS = ("gpt2", "gpt2-nodrop", "gpt2-medium", "pythia-160m", "opt-125m", "opt-350m", "tinyllama-1.1b", "llama-3.2-1b", "llama-2-7b",
           "smollm2-135m", "qwen2.5-0.5b", "qwen3-0.6b", "mistral-7b", "gemma-2b", "gemma-2-2b", "phi-2", "olmo-1b", "mixtral-small",
-          "bloom-560m", "phi-3-mini", "santacoder")
+          "bloom-560m", "phi-3-mini", "santacoder", "falcon-rw-1b")
 OPTIMIZERS = {"adamw": "adamw", "adamw_fused": "adamw-fused", "adamw_loop": "adamw-for-loop", "adam": "adam", "adam_amsgrad": "adam-amsgrad",
               "sgd": "sgd", "sgdm": "sgd-momentum", "sgdm_fused": "sgd-momentum-fused", "adafactor": "adafactor",
               "adafactor_foreach": "adafactor-foreach", "hf_adafactor": "adafactor-transformers", "rmsprop": "rmsprop", "adagrad": "adagrad"}
@@ -62,6 +62,8 @@ def request(run):
                    "use_cache": s["use_cache"], "zero_grad_at": s["zero"], "loss": s["loss"],
                    "data": "each-step" if s["data"] == "each" else "once"},
     }
+    if s.get("freeze"):
+        q["trainable"] = "all-but-embeddings" if s["freeze"] == "embed" else s["freeze"].replace("last", "last:")
     if s["lora"]:
         q["lora"] = {"rank": s["lora"]["r"], "targets": s["lora"]["targets"], "dropout": s["lora_dropout"],
                      "adapter_dtype": s["lora_dtype"]}

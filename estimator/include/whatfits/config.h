@@ -70,6 +70,8 @@ struct ModelConfig {
   bool pre_norm = true;            ///< OPT's do_layer_norm_before
   bool alibi = false;              ///< Falcon
   bool new_architecture = false;   ///< Falcon's new_decoder_architecture
+  bool multi_query = false;        ///< Falcon's, which the new architecture ignores
+  bool two_norms = false;          ///< Falcon: attention and MLP norm their one input each for itself
   bool softcap_attention = false;  ///< Gemma 2's attn_logit_softcapping
   bool softcap_logits = false;     ///< Gemma 2's final_logit_softcapping
   std::string assumed_from;        ///< the unknown model_type that is read as this one on request

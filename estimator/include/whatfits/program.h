@@ -219,7 +219,7 @@ inline constexpr std::uint8_t kStreams = 3;
 /// - copy: between types and strides; into a larger shape it fills the rest with zeros
 /// - add of one operand adds `scalar`; tril of none is that of ones
 /// - sum: over the leading dimensions that the output lacks, or over the last with op_flags::last_dimension
-/// - stack: puts its operand at index `scalar`; cat: along dimension `scalar`
+/// - stack: puts its operand at index `scalar`; cat and index: along dimension `scalar`
 /// - sdpa: causal, with scores divided by the square root of `scalar`
 /// - randn: normal with deviation `scalar`
 /// - embedding_backward: adds to what is there; scratch of one dimension and type uint8 is plain bytes

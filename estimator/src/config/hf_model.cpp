@@ -65,6 +65,21 @@ void fields(Form& form, Model& m, Share& rotary_share) {
     form.probability({"hidden_dropout"}, m.resid_pdrop);
     form.probability({"attention_dropout"}, m.attn_pdrop);
     form.only("apply_residual_connection_post_layernorm", false);
+  } else if (type == "falcon") {
+    shape(form, m);
+    form.integer({"max_position_embeddings"}, 1, limits::positions, m.n_positions);
+    form.integer({"num_kv_heads"}, 1, kWidth, m.n_kv_head);
+    form.integer({"ffn_hidden_size"}, 1, 4 * kWidth, m.n_inner);
+    form.activation({"activation"}, m.activation);
+    form.probability({"hidden_dropout"}, m.resid_pdrop);
+    form.probability({"attention_dropout"}, m.attn_pdrop);
+    form.boolean({"alibi"}, m.alibi);
+    form.boolean({"new_decoder_architecture"}, m.new_architecture);
+    form.boolean({"multi_query"}, m.multi_query);
+    form.boolean({"parallel_attn"}, m.parallel_residual);
+    form.boolean({"bias"}, m.attention_bias);
+    double whole = 1;  // partial_rotary_factor is nothing to Falcon's code
+    form.rope(whole);
   } else if (type == "opt") {
     shape(form, m);
     form.integer({"max_position_embeddings"}, 1, limits::positions, m.n_positions);
@@ -158,8 +173,27 @@ void read_window(FromJson& form, ModelConfig& m) {
   }
 }
 
+/// Falcon's keys depend on each other; its code fails on the combinations refused here.
+void read_falcon(FromJson& form, ModelConfig& m) {
+  std::int64_t norms = m.new_architecture ? 2 : 1;
+  form.integer({"num_ln_in_parallel_attn"}, 1, 2, norms);
+  m.two_norms = m.parallel_residual && norms == 2;
+  if (m.new_architecture) {
+    if (!m.parallel_residual) form.clash("parallel_attn", "must be true with new_decoder_architecture");
+    return;
+  }
+  if (m.two_norms) form.clash("num_ln_in_parallel_attn", "must be 1 or null without new_decoder_architecture");
+  if (m.multi_query) {
+    m.n_kv_head = 1;
+  } else if (m.n_kv_head != 0 && m.n_kv_head != m.n_head) {
+    form.clash("num_kv_heads", "must be num_attention_heads (" + std::to_string(m.n_head) + ") or null without new_decoder_architecture");
+    m.n_kv_head = m.n_head;
+  }
+}
+
 /// What a family says in its own words about its heads.
 void read_heads(FromJson& form, ModelConfig& m) {
+  if (m.model_type == "falcon") read_falcon(form, m);
   if (m.model_type != "gpt_bigcode") return;
   bool multi_query = true;
   form.boolean({"multi_query"}, multi_query);
@@ -167,6 +201,7 @@ void read_heads(FromJson& form, ModelConfig& m) {
 }
 
 void write_heads(const ModelConfig& m, ordered_json& out) {
+  if (m.model_type == "falcon") out["num_ln_in_parallel_attn"] = m.two_norms ? 2 : 1;
   if (m.model_type == "gpt_bigcode") out["multi_query"] = m.n_kv_head == 1;
 }
 
@@ -202,7 +237,8 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
                std::to_string(m.n_expert_used) + " must be at most the number of experts (" + std::to_string(m.n_expert) + ")");
   }
   if (m.n_head % m.n_kv_head != 0) {
-    form.clash("num_key_value_heads", std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");
+    form.clash(m.model_type == "falcon" ? "num_kv_heads" : "num_key_value_heads",
+               std::to_string(m.n_kv_head) + " must divide the number of heads (" + std::to_string(m.n_head) + ")");
   }
   if (m.model_type == "gptj") {
     if (m.rotary_dim % 2 != 0 || m.rotary_dim > m.head_dim)

@@ -101,9 +101,10 @@ void fill_hf(ModelConfig& config, const ModelRow& row) {
   if (type == "bloom") config.n_positions = 2048;
   const bool learned_positions = type == "gpt2" || type == "gpt_bigcode" || type == "opt" || type == "bloom";
   if (!learned_positions) config.rotary_dim = static_cast<std::int64_t>(static_cast<double>(row.head_dim) * row.rotary_share);
-  if (type == "llama" || type == "gpt_neox") config.attention_bias = row.qkv_bias;
+  if (type == "llama" || type == "gpt_neox" || type == "falcon") config.attention_bias = row.qkv_bias;
   if (type == "llama") config.mlp_bias = row.mlp_bias;
-  if (type == "gpt_neox") config.parallel_residual = row.parallel_residual;
+  if (type == "gpt_neox" || type == "falcon") config.parallel_residual = row.parallel_residual;
+  if (type == "falcon") config.multi_query = row.n_kv_head == 1;
   if (type == "opt") {
     config.word_embed_dim = row.word_embed_dim > 0 ? row.word_embed_dim : row.n_embd;
     config.pre_norm = row.pre_norm;

@@ -147,12 +147,15 @@ void check_hugging_face(Reader& request, const Config& config) {
     request.not_allowed("attention", json(std::string(to_string(config.attention))),
                         "must be eager: the code of " + config.model.model_type + " has no other");
   }
-  const bool masked = config.script.attention_mask == Script::AttentionMask::padded ||
+  const bool falcon = config.model.model_type == "falcon";
+  const bool masked = falcon || config.script.attention_mask == Script::AttentionMask::padded ||
                       (config.model.sliding_window > 0 && config.seq_len >= config.model.sliding_window);
   if (masked && config.attention == Attention::sdpa_flash) {
     request.not_allowed("attention", "sdpa-flash", "has no kernel for a mask, which this model and script make");
   }
-  if (!masked && config.attention == Attention::sdpa_efficient && config.model.n_kv_head != config.model.n_head) {
+  const bool fewer_keys = falcon ? !config.model.new_architecture && config.model.n_kv_head != config.model.n_head
+                                 : !masked && config.model.n_kv_head != config.model.n_head;
+  if (fewer_keys && config.attention == Attention::sdpa_efficient) {
     request.not_allowed("attention", "sdpa-efficient", "has no kernel for fewer key heads than query heads");
   }
 }

@@ -43,6 +43,9 @@ Tensor narrow_first(const Tensor& x, int dim, Dim length);
 Tensor full_slices(const Tensor& x, int count);
 /// torch.stack((a, b), dim=-1)
 Tensor stack_last(const Tensor& a, const Tensor& b);
+/// x[..., indices, ...] with a tensor of indices: a copy; in backward zeros of the whole, into which the gradient is added.
+Tensor index(const Tensor& x, int dim, const Tensor& indices);
+Tensor index(const Tensor& x, int dim);  ///< x[..., [i], ...]: the list becomes a tensor of one index
 /// x[..., index, ...], without the dimension; in backward zeros of the whole.
 Tensor select(const Tensor& x, int dim, std::int64_t index);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
@@ -53,6 +56,10 @@ Tensor pad_right(const Tensor& x, std::int64_t count);                         /
 Tensor add(const Tensor& a, const Tensor& b);  ///< broadcasts, promotes 16-bit to float32
 void add_(const Tensor& a, const Tensor& b);   ///< in place, outside graphs
 Tensor div(const Tensor& x, double divisor);
+/// In place: x += other, x *= factor, x /= divisor; `x` is bound to the result.
+void add_to(Tensor& x, const Tensor& other);
+void mul_(Tensor& x, double factor);
+void div_(Tensor& x, double divisor);
 Tensor mul(const Tensor& x, double factor);
 Tensor mul(const Tensor& a, const Tensor& b);  ///< broadcasts and promotes as add
 Tensor add(const Tensor& x, double number);
@@ -80,7 +87,8 @@ Tensor mean_last(const Tensor& x);                   ///< x.mean(-1, keepdim=Tru
 // matmul.cpp
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);  ///< `bias` may be undefined
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b);
-Tensor matmul(const Tensor& a, const Tensor& b);  ///< of 3-D or 4-D tensors, batch by batch
+/// Of 3-D or 4-D tensors batch by batch, where `b` may have one head for all of `a`; with a matrix for `b`, one product of all rows.
+Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor mm(const Tensor& a, const Tensor& b);
 Tensor bmm(const Tensor& a, const Tensor& b);
 /// input + alpha * a @ b, with an alpha that is not 1; `input` broadcasts and is outside graphs.
@@ -107,7 +115,8 @@ struct SdpaCall {
   bool causal = true;
   bool grouped = false;  ///< enable_gqa: k and v may have fewer heads
 };
-/// q: [B, NH, T, D]; k, v: the same, or with fewer heads. `mask` is boolean or undefined.
+/// q: [B, NH, T, D]; k, v: the same, or with fewer heads. `mask` is boolean, or added to the scores,
+/// or undefined.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const SdpaCall& call);
 /// Causal, without mask or dropout.
 inline Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, SdpaBackend backend) {

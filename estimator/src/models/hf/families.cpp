@@ -35,6 +35,7 @@ constexpr Family kFamilies[] = {
     {"qwen3_moe", make_mixtral, kAttention},
     {"gptj", make_gptj, kGptJ},
     {"bloom", make_bloom, kNeoX},
+    {"falcon", make_falcon, kNeoX},
     {"phi3", make_phi3, kPhi3},
     {"gpt_bigcode", make_gpt_bigcode, kGpt2},
 };

@@ -67,6 +67,22 @@ Tensor sliding_causal(Torch& torch, const Tensor& q, const Tensor& kv) {
   return result;
 }
 
+/// q_idx.new_ones(()) where and_masks runs under vmap: one for each query.
+Tensor one_each(Torch& torch, const Tensor& q) { return torch::full(torch, q.shape(), DType::boolean, 1); }
+
+/// kv_idx <= q_idx, and True
+Tensor causal_and_true(Torch& torch, const Tensor& q, const Tensor& kv) {
+  Tensor result = one_each(torch, q);
+  const auto narrow_to = [&](Tensor part) {
+    Tensor narrowed = both(result, part);
+    part.reset();
+    result = std::move(narrowed);
+  };
+  narrow_to(torch::compare(kv, q));
+  narrow_to(one(torch));
+  return result;
+}
+
 /// padding_mask[batch_idx, kv_idx]: both indices are expanded and copied.
 Tensor look_up(Torch& torch, Dim batch, Dim tokens) {
   constexpr const char* kLabel = "indices into the padding mask";
@@ -84,10 +100,13 @@ Tensor boolean_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim tok
   const Tensor kv_arange = indices(torch, tokens);
   const Tensor q = torch::unsqueeze(torch::unsqueeze(torch::unsqueeze(q_arange, 0), 0), 3);
   const Tensor kv = torch::unsqueeze(torch::unsqueeze(torch::unsqueeze(kv_arange, 0), 0), 0);
-  const auto causal = [&] { return request.window > 0 ? sliding_causal(torch, q, kv) : torch::compare(kv, q); };
+  const auto causal = [&] {
+    if (request.and_true) return causal_and_true(torch, q, kv);
+    return request.window > 0 ? sliding_causal(torch, q, kv) : torch::compare(kv, q);
+  };
   const Shape shape{batch, Dim{}, tokens, tokens};
   if (!padding) return torch::expand(causal().named("attention mask of the model"), shape);
-  Tensor result = one(torch);
+  Tensor result = request.and_true ? one_each(torch, q) : one(torch);
   {
     const Tensor part = causal();
     result = both(result, part);
@@ -109,7 +128,7 @@ Tensor make_causal_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim
   if (position_ids && !attention_mask && !request.has_cache) look_for_packed_sequences(torch, batch, tokens);
   if (!request.eager) {
     const bool local = request.window > 0 && tokens.size >= request.window;
-    if (!local) {
+    if (!local && !request.and_true) {
       if (padding) small(torch, OpKind::all, {}, DType::boolean, "whether nothing is padded");
       if (!padding || !request.padded) return {};
     }

@@ -9,6 +9,7 @@ struct MaskRequest {
   bool eager = false;       ///< a float mask is added to the scores; otherwise SDPA takes a boolean one, or none
   bool padded = false;      ///< the attention_mask has zeros
   bool has_cache = true;    ///< past_key_values is there: no search for packed sequences
+  bool and_true = false;    ///< an and_mask_function that is always true is passed (Falcon): a mask is made in any case
   std::int64_t window = 0;  ///< of sliding attention; 0 for none
   DType dtype = DType::float32;
 };

@@ -8,6 +8,10 @@
 namespace whatfits::hf {
 
 Tensor Linear::base(const Tensor& x) const {
+  if (falcon) {
+    const Tensor product = torch::matmul(x, torch::t(weight));
+    return bias ? torch::add(product, bias) : product;
+  }
   if (!conv1d) return torch::linear(x, weight, bias);
   if (!x) return {};
   Dim rows;

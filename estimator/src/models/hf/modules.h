@@ -16,12 +16,14 @@ namespace whatfits::hf {
 using torch::Shape;
 using torch::Tensor;
 
-/// nn.Linear, or Conv1D, whose weight is [in, out]; with a LoRA adapter beside it where `lora_a` is defined.
+/// nn.Linear, Conv1D, whose weight is [in, out], or FalconLinear, which adds its bias to the finished product; with a LoRA adapter
+/// beside it where `lora_a` is defined.
 struct Linear {
   Tensor weight, bias;
   Tensor lora_a, lora_b;
   double lora_dropout = 0;
   bool conv1d = false;
+  bool falcon = false;
 
   Tensor operator()(const Tensor& x) const;
 

@@ -44,10 +44,10 @@ Tensor Experts::operator()(const Tensor& hidden, const torch::TopK& top) const {
   Tensor selected;
   {
     const Tensor rows = small(torch, OpKind::div_scalar, {pairs}, DType::int64);
-    selected = torch::index_rows(hidden, rows);
+    selected = torch::index(hidden, 0, rows);
   }
   selected.named("tokens, sorted by expert");
-  const Tensor weights = torch::index_rows(sample_weights, perm);
+  const Tensor weights = torch::index(sample_weights, 0, perm);
   const Tensor histogram_input = small(torch, OpKind::copy, {pairs}, DType::float32);  // int32: as wide
   const Tensor per_expert = small(torch, OpKind::sum, {experts}, DType::float32);
   const Tensor offsets = small(torch, OpKind::sum, {experts}, DType::float32);
@@ -69,7 +69,7 @@ Tensor Experts::operator()(const Tensor& hidden, const torch::TopK& top) const {
   torch::masked_fill_(weighted, sentinel);
   const Tensor inverse = small(torch, OpKind::index, {pairs}, DType::int64);
   small(torch, OpKind::arange, {pairs}, DType::int64);
-  weighted = torch::index_rows(weighted, inverse);
+  weighted = torch::index(weighted, 0, inverse);
   const Tensor sum = torch::sum_groups(weighted, tokens, k);
   return torch::to(sum, hidden.dtype());
 }

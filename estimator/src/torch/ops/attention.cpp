@@ -286,6 +286,7 @@ SdpaBackend choose(const Tensor& q, const Tensor& k, const Tensor& mask, const S
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const SdpaCall& call) {
   if (!query || !key || !value) return {};
+  const Tensor cast_mask = autocast_to_lower(mask);
   const Tensor v = autocast_to_lower(value);
   const Tensor k = autocast_to_lower(key);
   const Tensor q = autocast_to_lower(query);
@@ -295,7 +296,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   const SdpaBackend backend = call.backend == SdpaBackend::automatic ? choose(q, k, mask, call) : call.backend;
   Tensor bias;
   if (mask) {
-    bias = additive(mask, q.dtype());
+    bias = mask.dtype() == DType::boolean ? additive(mask, q.dtype()) : cast_mask;
     if (!bias) return {};
   }
   switch (backend) {

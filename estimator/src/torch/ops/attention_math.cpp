@@ -80,7 +80,8 @@ Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
   Tensor key_expanded, value_expanded;
   const Frame frame{&key_expanded, &value_expanded, &query, &mask};
   if (call.causal) mask = causal_mask(torch, q.size(2));
-  const std::int64_t groups = q.size(1).size / k.size(1).size;
+  // Without enable_gqa a single key head is broadcast by the products themselves.
+  const std::int64_t groups = call.grouped ? q.size(1).size / k.size(1).size : 1;
   key_expanded = repeat_heads(key_acc, groups);
   value_expanded = repeat_heads(value_acc, groups);
   Tensor scores;

@@ -147,6 +147,18 @@ Tensor scaled(OpKind kind, const Tensor& x, double scalar) {
   return attach(unary(kind, x, x.dtype(), scalar), node);
 }
 
+/// The same storage, made anew by an operator that writes into it.
+void scale_in_place(OpKind kind, Tensor& x, double scalar) {
+  if (!x) return;
+  const auto node = make_node<ScaleBackward>(x.torch(), {&x});
+  if (node) {
+    node->kind = kind;
+    node->scalar = scalar;
+  }
+  x.torch().recorder.op({.kind = kind, .scalar = scalar}, {x.id()}, {x.id()});
+  x = attach(detach(x), node);
+}
+
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b) {
@@ -156,6 +168,19 @@ Tensor add(const Tensor& a, const Tensor& b) {
 }
 
 void add_(const Tensor& a, const Tensor& b) { a.torch().recorder.op({.kind = OpKind::add_}, {a.id(), b.id()}, {a.id()}); }
+
+void add_to(Tensor& x, const Tensor& other) {
+  if (!x || !other) {
+    x.reset();
+    return;
+  }
+  const auto node = make_node<AddBackward>(x.torch(), {&x, &other});
+  add_(x, other);
+  x = attach(detach(x), node);
+}
+
+void mul_(Tensor& x, double factor) { scale_in_place(OpKind::mul_scalar, x, factor); }
+void div_(Tensor& x, double divisor) { scale_in_place(OpKind::div_scalar, x, divisor); }
 
 Tensor div(const Tensor& x, double divisor) { return scaled(OpKind::div_scalar, x, divisor); }
 Tensor mul(const Tensor& x, double factor) { return scaled(OpKind::mul_scalar, x, factor); }

@@ -60,29 +60,6 @@ struct DivBackward final : Node {
   }
 };
 
-/// Zeros, into which index_put_ adds the rows: it sorts the indices first.
-struct IndexBackward final : Node {
-  using Node::Node;
-  Saved indices;
-  const Shape* shape = nullptr;  ///< of one of the program's layouts
-  void apply(Torch& torch, Grads& grads, Grads& out) override {
-    const Tensor index = indices.unpack();
-    constexpr OpKind op = OpKind::index_backward;
-    Tensor whole = plain(grads[0], op, *shape, grads[0].dtype());
-    {
-      Tensor linear = plain(index, op, index.shape(), DType::int64);
-      linear = plain(linear, op, index.shape(), DType::int64);
-      const Tensor sorted = plain(index, op, index.shape(), DType::int64);
-      const Tensor order = plain(index, op, index.shape(), DType::int64);
-      const Tensor positions = plain(index, op, index.shape(), DType::int64);
-      torch.scratch(op, index_sort_scratch(index.elements(), (*shape)[0].size - 1, torch.device.compute_capability))
-          .named("radix sort scratch");
-    }
-    out.push_back(std::move(whole));
-  }
-  void release() override { indices.reset(); }
-};
-
 struct MaskedFillInPlaceBackward final : Node {
   using Node::Node;
   Saved mask;
@@ -164,19 +141,6 @@ void divide_by_sum_(Tensor& x) {
     return;
   }
   x = attach(detach(x), node);
-}
-
-Tensor index_rows(const Tensor& x, const Tensor& index) {
-  if (!x || !index) return {};
-  const auto node = make_node<IndexBackward>(x.torch(), {&x});
-  if (node) {
-    node->shape = &x.shape();
-    node->indices.save(index);
-  }
-  if (x.torch().stopped) return {};
-  Shape shape = x.shape();
-  shape[0] = index.size(0);
-  return attach(plain(x, OpKind::index, shape, x.dtype()), node);
 }
 
 void masked_fill_(Tensor& x, const Tensor& mask) {

@@ -19,9 +19,6 @@ TopK topk(const Tensor& x, Dim k);  ///< over the last dimension
 /// x /= x.sum(-1, keepdim=True), in place; `x` is bound to the result.
 void divide_by_sum_(Tensor& x);
 
-/// x[index]: rows of `x`.
-Tensor index_rows(const Tensor& x, const Tensor& index);
-
 /// In place; `x` is bound to the result.
 void masked_fill_(Tensor& x, const Tensor& mask);
 

@@ -1,6 +1,7 @@
 // Parts of tensors, and tensors put together from parts.
 #include "torch/autograd.h"
 #include "torch/iterator.h"
+#include "torch/kernel_sizes.h"
 #include "torch/ops.h"
 
 namespace whatfits::torch {
@@ -22,6 +23,36 @@ struct NarrowBackward final : Node {
     torch.recorder.op({.kind = OpKind::slice_backward}, {grads[0].id()}, {whole.id()});
     out.push_back(std::move(whole));
   }
+};
+
+/// Zeros of the whole, into which index_put_ adds: it sorts the indices first.
+struct IndexBackward final : Node {
+  using Node::Node;
+  Saved indices;
+  int dim = 0;
+  const Shape* shape = nullptr;  ///< of one of the program's layouts
+  void apply(Torch& torch, Grads& grads, Grads& out) override {
+    const Tensor index = indices.unpack();
+    constexpr OpKind op = OpKind::index_backward;
+    const auto made_from = [&](const Tensor& operand, const Shape& made, DType dtype) {
+      Tensor t = torch.empty(op, made, dtype);
+      torch.recorder.op({.kind = op}, {operand.id()}, {t.id()});
+      return t;
+    };
+    Tensor whole = made_from(grads[0], *shape, grads[0].dtype());
+    {
+      Tensor linear = made_from(index, index.shape(), DType::int64);
+      linear = made_from(index, index.shape(), DType::int64);
+      const Tensor values = contiguous(grads[0]);
+      const Tensor sorted = made_from(index, index.shape(), DType::int64);
+      const Tensor order = made_from(index, index.shape(), DType::int64);
+      const Tensor positions = made_from(index, index.shape(), DType::int64);
+      torch.scratch(op, index_sort_scratch(index.elements(), (*shape)[dim].size - 1, torch.device.compute_capability))
+          .named("radix sort scratch");
+    }
+    out.push_back(std::move(whole));
+  }
+  void release() override { indices.reset(); }
 };
 
 /// A part of each for itself: views.
@@ -105,6 +136,31 @@ Tensor select(const Tensor& x, int dim, std::int64_t index) {
   }
   --shape.rank;
   return attach(alias(x, shape, strides, offset), node);
+}
+
+Tensor index(const Tensor& x, int dim, const Tensor& indices) {
+  if (!x || !indices) return {};
+  if (dim < 0) dim += x.rank();
+  Torch& torch = x.torch();
+  const auto node = make_node<IndexBackward>(torch, {&x});
+  if (node) {
+    node->dim = dim;
+    node->shape = &x.shape();
+    node->indices.save(indices);
+  }
+  if (torch.stopped) return {};
+  Shape shape = x.shape();
+  shape[dim] = indices.size(0);
+  Tensor out = torch.empty(OpKind::index, shape, x.dtype());
+  torch.recorder.op({.kind = OpKind::index, .scalar = static_cast<double>(dim)}, {x.id(), indices.id()}, {out.id()});
+  return attach(std::move(out), node);
+}
+
+Tensor index(const Tensor& x, int dim) {
+  if (!x) return {};
+  const Tensor indices = full(x.torch(), {Dim{}}, DType::int64, 0);
+  indices.named("index, a list of one");
+  return index(x, dim, indices);
 }
 
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {

@@ -207,11 +207,20 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
   const Tensor a = autocast_to_lower(left);
   if (!a || !b) return {};
   const int rank = a.rank();
+  if (b.rank() == 2) {
+    Dim rows;
+    for (int i = 0; i + 1 < rank; ++i) rows = rows * a.size(i);
+    Shape out = a.shape();
+    out[-1] = b.size(1);
+    return view(mm(reshape(a, {rows, a.size(-1)}), b), out);
+  }
   Dim batch = a.size(0);
   if (rank == 4) batch = batch * a.size(1);
   const Tensor x = reshape(a, {batch, a.size(-2), a.size(-1)});
   if (x && !(x->storage == a->storage)) x.named("left operand, packed for the product");
-  const Tensor y = reshape(b, {batch, b.size(-2), b.size(-1)});
+  const bool one_head = rank == 4 && b.size(1).size != a.size(1).size;
+  const Tensor heads = one_head ? expand(b, {b.size(0), a.size(1), b.size(2), b.size(3)}) : b;
+  const Tensor y = reshape(heads, {batch, b.size(-2), b.size(-1)});
   if (y && !(y->storage == b->storage)) y.named("right operand, packed for the product");
   Shape shape = a.shape();
   shape[-1] = b.size(-1);
