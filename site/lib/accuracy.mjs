@@ -71,48 +71,38 @@ export async function replayed() {
   });
 }
 
-const precisionOf = (p) => {
-  const bits = (x) => ({ float32: 'fp32', fp32: 'fp32', bfloat16: 'bf16', bf16: 'bf16', float16: 'fp16', fp16: 'fp16' })[x];
-  const [weights, compute] = [bits(p?.weights), bits(p?.compute)];
-  if (!weights || !compute) return undefined;
-  if (p.autocast) return weights === 'fp32' ? `amp-${compute}` : undefined;
-  return weights === compute ? weights : undefined;
-};
-
-/** A published point as a request, or why not. Only what the row states is used; nothing is guessed. */
-export function requestOf(point, models, devices) {
-  if (point.method !== 'full') return { why: `${point.method}: adapters and frozen models are not replayed yet` };
-  if ((point.parallel?.gpus ?? 1) !== 1) return { why: 'several cards: not replayed yet' };
-  if (!/HF|PyTorch|transformers|Liger/i.test(point.framework?.name ?? '')) return { why: `other code than Transformers' (${(point.framework?.name ?? 'not stated').replace(/ \(.*/, '').split(' ')[0]})` };
-  if (/flash_attention_2/.test(point.attention ?? '')) return { why: 'FlashAttention-2: not replayed yet' };
-  const model = models.find((m) => m.id === point.model?.name);
-  if (!model) return { why: 'the model is not a preset' };
-  const precision = precisionOf(point.precision);
-  const batch = point.batch?.micro_batch;
-  const length = point.batch?.seq_len;
-  if (!precision || !batch || !length) return { why: 'precision, batch or length is not stated' };
-  const device = devices.find((d) => (point.gpu?.name ?? '').toLowerCase().includes(d.id.replace(/-/g, ' ').replace(/ (pcie|sxm4|sxm|nvl)/, '')));
+/** Of errors in parts of one: the middle, and the least that is not below nine in ten. */
+export function spread(errors) {
+  const sizes = errors.map(Math.abs).sort((a, b) => a - b);
+  const half = Math.floor(sizes.length / 2);
   return {
-    request: {
-      model: model.id, batch, seq_len: length, precision,
-      checkpointing: /^full/.test(point.checkpointing ?? '') ? 'full' : 'none',
-      ...(device ? { device: device.id } : {}),
-    },
+    count: sizes.length,
+    median: sizes.length % 2 ? sizes[half] : (sizes[half - 1] + sizes[half]) / 2,
+    ninetieth: sizes[Math.ceil((9 * sizes.length) / 10) - 1],
   };
 }
 
-/** What others printed: predicted where it can be, and the reasons where it cannot. */
-export async function others(F) {
+/** What others printed (others.json), beside the prediction of the request that says the same run (requests.json). */
+export async function others() {
   const { points } = JSON.parse(await read('published/others.json'));
-  const mapped = points.map((point) => ({ point, ...requestOf(point, F.models.models, F.devices.devices) }));
-  const asked = mapped.filter((m) => m.request);
-  const answers = await ask(asked.map((m) => ({ question: 'estimate', request: m.request })));
-  asked.forEach((m, i) => {
-    const problems = answers[i].problems;
-    if (problems) m.why = /not supported/.test(JSON.stringify(problems)) ? "the model's code is not replayed yet" : 'the request was refused';
-    else m.report = answers[i];
+  const { requests, not_covered: notCovered } = JSON.parse(await read('published/requests.json'));
+  const byId = new Map(points.map((point) => [point.id, point]));
+  const answers = await ask(requests.map((entry) => ({ question: 'estimate', request: entry.request })));
+  const rows = requests.flatMap((entry, i) => {
+    const report = answers[i];
+    if (report.problems) throw new Error(`requests.json: ${entry.rows[0]}: ${JSON.stringify(report.problems)}`);
+    return entry.rows.map((id) => {
+      const point = byId.get(id);
+      const readings = entry.reads.map(({ counter, value }) => {
+        const predicted = at(report, value.replaceAll('[', '.').replaceAll(']', ''));
+        if (value === 'verdict') return { counter, value, predicted, measured: point.verdict };
+        const measured = point.measured.find((m) => m.counter.startsWith(counter));
+        return { counter: measured.counter, value, predicted, measured: measured.bytes, error: predicted / measured.bytes - 1 };
+      });
+      return { point, assumed: entry.assumed, why: entry.why, readings };
+    });
   });
-  const reasons = new Map();
-  for (const m of mapped) if (!m.report) reasons.set(m.why, (reasons.get(m.why) ?? 0) + 1);
-  return { rows: mapped.filter((m) => m.report), reasons: [...reasons].sort((a, b) => b[1] - a[1]), total: points.length };
+  // The first counter of a run counts, where it is PyTorch's own: that of nvidia-smi has the context in it.
+  const counted = rows.filter(({ point, readings }) => point.grade === 'A' && readings[0].error !== undefined).map(({ readings }) => readings[0].error);
+  return { rows, errors: spread(counted), notCovered: [...notCovered].sort((a, b) => b.rows.length - a.rows.length), total: points.length };
 }

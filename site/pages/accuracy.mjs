@@ -34,10 +34,25 @@ function torchRow({ row, report, compared, equal }) {
   return [escape(row.id), escape(what), verdict, most('allocated'), most('reserved'), `${equal} of ${compared}`, same ? '<span class="ok">✓ equal</span>' : no];
 }
 
+/** The readings of others' runs that are wanted: a line each. */
+function othersTable(rows, caption, wanted) {
+  const shown = (one, value) => (one.error === undefined ? escape(value) : mib(value, 1));
+  return table({
+    caption,
+    head: ['run', 'counter', 'measured', 'replay', 'error'],
+    numeric: [2, 3, 4],
+    rows: rows.flatMap(({ point, readings }) => readings.filter(wanted).map((one) => [
+      `<a href="${escape(point.source.url)}">${escape(point.id)}</a>`, escape(one.counter.replace('torch.cuda.', '').replace(/ \(.*|, peak .*/, '')),
+      shown(one, one.measured), shown(one, one.predicted),
+      one.error === undefined ? (one.measured === one.predicted ? yes : no) : percent(one.error, Math.abs(one.error) < 0.001 ? 4 : 2),
+    ])),
+  });
+}
+
 export async function render(F) {
   const card = published(F);
   const torch = await replayed();
-  const other = await others(F);
+  const other = await others();
   const agreeing = card.filter((r) => r.agrees).length;
   const exact = torch.filter((r) => r.compared > 0 && r.equal === r.compared && r.report.verdict === r.row.truth.verdict).length;
   const compared = torch.reduce((s, r) => s + r.compared, 0);
@@ -96,31 +111,27 @@ ${table({
 </section>
 <section>
 <h2>What others printed</h2>
-<p>${other.total} peaks of real runs were gathered from public repositories and issues. A row is predicted only if it states model, precision, batch and length, and if the code that ran is replayed.</p>
-${other.rows.length > 0 ? table({
-    caption: 'Peaks as printed by others, and the replay.',
-    head: ['run', 'counter', 'measured, MiB', 'replay, MiB', 'error'],
-    numeric: [2, 3, 4],
-    rows: other.rows.map(({ point, report }) => {
-      const link = `<a href="${escape(point.source.url ?? '#')}">${escape(point.id)}</a>`;
-      if (point.measured.length === 0) return [link, 'whether the run ends', escape(point.verdict), escape(report.verdict), ''];
-      const reading = point.measured.find((m) => /allocated/.test(m.counter)) ?? point.measured[0];
-      const predicted = /reserved/.test(reading.counter) ? report.peak.reserved : /nvidia/.test(reading.counter) ? report.peak.device : report.peak.allocated;
-      return [link, escape(reading.counter), mib(reading.bytes), mib(predicted), percent(predicted / reading.bytes - 1, 1)];
-    }),
-  }) : '<p><strong>None yet.</strong> Each of these runs used code, kernels or a method that is not replayed; the table says which.</p>'}
+<p>${other.total} peaks of real runs were gathered from public repositories and issues. ${other.rows.length} of them are written out as requests: what the source says the run did, and where it is silent the framework&rsquo;s default. Of the ${other.errors.count} runs on one card that state enough to be predicted within 5&nbsp;% and were counted by PyTorch itself, the middle error is ${percent(other.errors.median, 3).replace('+', '')} and nine in ten are within ${percent(other.errors.ninetieth, 2).replace('+', '')}.</p>
+<div class="wide">${othersTable(other.rows, 'PyTorch&rsquo;s counters as printed by others, and the replay. MiB.', (one) => one.error !== undefined && one.value !== 'peak.device')}</div>
+${other.rows.filter(({ why }) => why).map(({ point, why }) => `<p><b>${escape(point.id)}</b>: ${escape(why)}</p>`).join('\n')}
+<div class="wide">${othersTable(other.rows, 'The same runs by nvidia-smi, which counts the context too: a figure of the card. MiB.', (one) => one.value === 'peak.device')}</div>
+${othersTable(other.rows, 'Runs published for running out of memory.', (one) => one.error === undefined)}
+<details><summary>What was assumed of each run</summary>
+${other.rows.map(({ point, assumed }) => `<p><b>${escape(point.id)}</b>: ${escape(assumed.join('; '))}.</p>`).join('\n')}
+</details>
 ${table({
     caption: 'Why the others are not predicted.',
     head: ['reason', 'rows'],
     numeric: [1],
-    rows: other.reasons.map(([why, count]) => [escape(why), count]),
+    rows: other.notCovered.map(({ why, rows }) => [escape(why), rows.length]),
   })}
+<p class="source"><code>fixtures/published/others.json</code>, <code>fixtures/published/requests.json</code></p>
 </section>
 <section>
 <h2>What is not covered</h2>
 <ul>
-<li><b>Other families of models.</b> Those of Hugging Face are replayed, but no figure that a real card gave for them is here yet.</li>
-<li><b>One real card.</b> The replay knows the multiprocessors of other cards and their capacities, but figures measured on them are not here yet.</li>
+<li><b>Few real cards.</b> Figures of an A40 and of A100s are here. The replay knows the multiprocessors of other cards and their capacities, but figures measured on them are not here yet.</li>
+<li><b>Few families of models on them.</b> Those of Hugging Face are held to PyTorch on a virtual device; what real cards gave is here for GPT&#8209;2, GPT&#8209;BigCode, Mistral and Llama only.</li>
 <li><b>Other tenants.</b> What else holds memory on your card is an input, not a prediction. The default is what one A40 had free.</li>
 <li><b>The driver's addresses.</b> Which address a segment gets decides ties in the pool. A rule seen in traces is used. It can be off by a segment.</li>
 <li><b>Data loaders, compilers, collectives.</b> <code>torch.compile</code>, CUDA graphs and communication buffers are not replayed.</li>

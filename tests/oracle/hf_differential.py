@@ -36,7 +36,7 @@ def draw(r, number):
         "accum": r.choice((1, 1, 1, 2, 3)), "clip": r.random() < 0.3, "out": r.choice(("keep", "keep", "loss", "detach")),
         "use_cache": r.choice((None, None, False)), "amask": r.choice(("none", "none", "none", "ones", "padded")),
         "zero": r.choice(("end", "end", "begin")), "set_to_none": r.random() < 0.85, "data": r.choice(("each", "each", "once")),
-        "loss": r.choice(("model", "model", "model", "outside", "v4")),
+        "loss": r.choice(("model", "model", "model", "outside", "v4", "v4raw")),
         "alloc_conf": r.choice(("", "", "", "expandable_segments:True")),
     }
     if s["loss"] == "outside":
@@ -59,7 +59,7 @@ def request(run):
                    "sm_count": d["sms"]},
         "allocator": {"expandable_segments": "expandable" in s["alloc_conf"]},
         "script": {"outputs": {"keep": "keep", "loss": "loss-only", "detach": "loss-detached"}[s["out"]], "attention_mask": s["amask"],
-                   "use_cache": s["use_cache"], "zero_grad_at": s["zero"], "loss": s["loss"],
+                   "use_cache": s["use_cache"], "zero_grad_at": s["zero"], "loss": {"v4raw": "v4-no-upcast"}.get(s["loss"], s["loss"]),
                    "data": "each-step" if s["data"] == "each" else "once"},
     }
     if s.get("freeze"):

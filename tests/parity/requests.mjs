@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib';
 export const QUESTION = { request: 0, estimate: 1, fitBatch: 2, fitSeqLen: 3, ledger: 4, advise: 5, explain: 6, presets: 7, drawing: 100, measured: 101 };
 const truth = new URL('../../fixtures/torch/gpt2-from-scratch.jsonl', import.meta.url);
 
+const published = new URL('../../fixtures/published/requests.json', import.meta.url);
 const snapshots = new URL('../../fixtures/torch/snapshots/', import.meta.url);
 
 const options = [
@@ -70,6 +71,10 @@ export function* questions(presets) {
     if (n % 12 === 0) yield put(`${id} drawing`, QUESTION.drawing, request, (n * 131) % 7000);
     if (n % 40 === 0) yield put(`${id} advise`, QUESTION.advise, request);
     ++n;
+  }
+  for (const { rows, request } of JSON.parse(readFileSync(published, 'utf8')).requests) {
+    yield put(`${rows[0]} request`, QUESTION.request, request);
+    yield put(`${rows[0]} estimate`, QUESTION.estimate, request);
   }
   // Every option with the first preset of each type; the others, whose code is the same, with one each.
   const types = new Set();

@@ -122,7 +122,7 @@ struct Script {
   // Hugging Face's models only.
   enum class Outputs : std::uint8_t { keep, loss_only, loss_detached };
   enum class AttentionMask : std::uint8_t { none, ones, padded };
-  enum class Loss : std::uint8_t { model, outside, v4 };
+  enum class Loss : std::uint8_t { model, outside, v4, v4_no_upcast };
   Outputs outputs = Outputs::keep;                     ///< what of the model's result the loop keeps
   AttentionMask attention_mask = AttentionMask::none;  ///< what is passed as attention_mask
   std::optional<bool> use_cache;                       ///< model.config.use_cache; empty: the config's own

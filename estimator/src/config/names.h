@@ -56,7 +56,7 @@ inline const Words& zero_grad_at_words() {
   return words;
 }
 inline const Words& script_loss_words() {
-  static const Words words{{"model", "outside", "v4"}, {}};
+  static const Words words{{"model", "outside", "v4", "v4-no-upcast"}, {}};
   return words;
 }
 inline const Words& data_words() {

@@ -185,10 +185,6 @@ std::vector<MeasuredPeak> plain_peaks(const std::string& folder) {
   return peaks;
 }
 
-std::size_t rows_not_compared(const std::string& folder) {
-  return json::parse(std::ifstream(folder + "/published/others.json")).at("points").size();
-}
-
 std::map<std::string, std::string> known_inexact(const std::string& folder) {
   std::ifstream in(folder + "/torch/inexact.json");
   if (!in) throw std::runtime_error(folder + "/torch/inexact.json cannot be read");

@@ -45,9 +45,6 @@ struct MeasuredPeak {
 /// accumulated, and no failure. Recorded ones of torch/, and those of the published sweep.
 std::vector<MeasuredPeak> plain_peaks(const std::string& folder);
 
-/// Published rows that no prediction is laid beside: how many, in published/others.json.
-std::size_t rows_not_compared(const std::string& folder);
-
 /// Everything in a folder of fixtures: torch/*.jsonl and published/gpt2-a40.json. Throws std::runtime_error for a file that is not
 /// what it should be.
 std::vector<Row> compare_all(const std::string& folder);

@@ -131,7 +131,7 @@ const std::vector<Flag>& request_flags() {
       {"--script.attention-mask", "script.attention_mask", Kind::text, "WORD", "none, ones, padded [none]"},
       {"--script.use-cache", "script.use_cache", Kind::value, "BOOL", "model.config.use_cache [the model's own]"},
       {"--script.zero-grad-at", "script.zero_grad_at", Kind::text, "WORD", "end, begin [end]"},
-      {"--script.loss", "script.loss", Kind::text, "WORD", "model, outside, v4 [model]"},
+      {"--script.loss", "script.loss", Kind::text, "WORD", "model, outside, v4, v4-no-upcast [model]"},
       {"--script.data", "script.data", Kind::text, "WORD", "each-step, once [each-step]"},
   };
   return flags;

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "accuracy/others.h"
 #include "accuracy/peers.h"
 #include "cli/failure.h"
 #include "commands/commands.h"
+#include "commands/published.h"
 #include "commands/views.h"
 #include "text/table.h"
 #include "text/text.h"
@@ -86,7 +88,7 @@ std::string percent_text(double value) {
 }
 
 ordered_json json_of(const std::map<std::string, Group>& groups, const std::vector<Ratios>& tools,
-                     const std::map<std::string, std::string>& gaps, std::size_t rows, std::size_t not_compared) {
+                     const std::map<std::string, std::string>& gaps, std::size_t rows, const accuracy::Others& others) {
   ordered_json out;
   out["groups"] = ordered_json::array();
   for (const auto& [name, group] : groups) {
@@ -111,7 +113,7 @@ ordered_json json_of(const std::map<std::string, Group>& groups, const std::vect
                                         {"most", tool.all.back()}});
   }
   out["known_inexact"] = gaps;
-  out["published_rows_not_compared"] = not_compared;
+  out["others"] = published_json(others);
   return out;
 }
 
@@ -164,13 +166,13 @@ int run_accuracy(const Arguments& arguments, Session& session) {
   std::vector<accuracy::Row> rows;
   std::vector<accuracy::MeasuredPeak> peaks;
   std::map<std::string, std::string> gaps;
-  std::size_t not_compared = 0;
+  accuracy::Others others;
   try {
     const Progress progress(session, "predicting what was measured");
     rows = accuracy::compare_all(folder);
     peaks = accuracy::plain_peaks(folder);
     gaps = accuracy::known_inexact(folder);
-    not_compared = accuracy::rows_not_compared(folder);
+    others = accuracy::compare_others(folder);
   } catch (const std::exception& error) {
     throw Failure("--fixtures: " + printable(folder) + ": is no folder of measurements: " + printable(error.what()));
   }
@@ -182,7 +184,7 @@ int run_accuracy(const Arguments& arguments, Session& session) {
   }
   const int status = news ? exit_status::does_not_fit : exit_status::ok;
   if (arguments.json) {
-    print_json(json_of(groups, tools, gaps, peaks.size(), not_compared), session);
+    print_json(json_of(groups, tools, gaps, peaks.size(), others), session);
     return status;
   }
   std::uint64_t exact = 0;
@@ -196,6 +198,7 @@ int run_accuracy(const Arguments& arguments, Session& session) {
   session.line();
   groups_section(groups, session);
   formulas_section(tools, peaks.size(), session);
+  published_section(others, session);
   session.line();
   session.line(session.style.bold("Not right yet, and not compared"));
   for (const auto& [name, group] : groups) {
@@ -204,13 +207,10 @@ int run_accuracy(const Arguments& arguments, Session& session) {
       session.paragraph(run + ": " + (cause != gaps.end() ? cause->second : "not known before: something has changed"), "  ");
     }
   }
-  session.paragraph(with_commas(std::uint64_t{not_compared}) +
-                        " peaks that others published (published/others.json) have no prediction beside them: each needs its own script, "
-                        "card and counter written out as a request first.",
-                    "  ");
+  uncovered_lines(others, session);
   session.paragraph(
       "No measurement is of several real cards (torch/parallel is one rank of a group that sends nothing), of another PyTorch "
-      "than 2.6 (the published sweep: 2.5.1), or of torch.compile.",
+      "than 2.6 (the published sweep: 2.5.1; the runs of others: 2.4.1, or not stated), or of torch.compile.",
       "  ");
   return status;
 }

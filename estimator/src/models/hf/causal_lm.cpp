@@ -177,13 +177,14 @@ Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tenso
 
 Tensor CausalLM::loss_of(const Tensor& input_logits, const Tensor& input_labels) const {
   if (!input_labels) return {};
-  Tensor logits = torch::to(input_logits, DType::float32);
-  if (config.script.loss == Script::Loss::v4) {
-    // Transformers 4.48: the last position is dropped by copying.
+  const bool upcast = config.script.loss != Script::Loss::v4_no_upcast;
+  Tensor logits = upcast ? torch::to(input_logits, DType::float32) : input_logits;
+  if (config.script.loss == Script::Loss::v4 || !upcast) {
+    // Transformers 4.48: the last position is dropped by copying. GPT-2 and GPT-BigCode had the same loss in their own type.
     Tensor kept = torch::narrow(logits, 1, 0, Dim{T.size - 1});
     kept = torch::narrow(kept, 2, 0, V);  // [..., :-1, :]: the last slice takes all, and is one
     kept = torch::contiguous(kept);
-    kept.named("logits in float32, shifted", Category::logits);
+    kept.named(upcast ? "logits in float32, shifted" : "logits, shifted", Category::logits);
     Tensor wanted = torch::slice(input_labels, 1, Dim{T.size - 1});
     wanted = torch::contiguous(wanted);
     const Dim rows{B.size * (T.size - 1)};
