@@ -42,6 +42,9 @@ std::vector<Change> changes(const Config& now) {
         [](Config& c) { c.attention = Attention::sdpa; });
   offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"full\"", "checkpoint each block: keep its input, compute it again",
         "a second forward pass of every block, about a third more computation", [](Config& c) { c.checkpointing = Checkpointing::full; });
+  offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"selective\"",
+        "checkpoint each block selectively: keep products and fused attention, compute the rest again",
+        "norms, activations and dropout are computed twice: some speed", [](Config& c) { c.checkpointing = Checkpointing::selective; });
   offer(full_fp32 && has_bf16, "precision", "\"amp-bf16\"", "autocast to bfloat16", "products in bfloat16: less precise, usually faster",
         [](Config& c) { c.precision = Precision::amp_bf16; });
   offer(full_fp32 && !has_bf16, "precision", "\"amp-fp16\"", "autocast to float16 with a gradient scaler",
