@@ -25,8 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   for (std::size_t device = 0; device < snapshot->traces.size(); ++device) {
-    MeasuredPool pool;
-    const MeasuredRun run = follow(*snapshot, device, kNever, &pool);
+    PoolHistory pools;
+    const MeasuredRun run = follow(*snapshot, device, &pools);
+    for (const std::size_t event : {run.points.size() / 2, run.points.size()}) (void)pools.at(snapshot->traces[device], event);
     for (const Failure& failure : run.failures) {
       if (explain(failure).empty()) std::abort();
     }

@@ -147,6 +147,30 @@ TEST_CASE("a part of the events can be read, and what was alive before it is kno
   CHECK(later.points.back().reserved == run.points.back().reserved);
 }
 
+TEST_CASE("counters of a part of the events are those of the whole", "[snapshot]") {
+  for (const std::string name : {"clean", "oom", "kept-logits", "two-optimizers"}) {
+    const std::string bytes = unzipped(kFolder + name + ".pickle.gz");
+    const Snapshot whole = *read(bytes).snapshot;
+    const MeasuredRun run = follow(whole, 0);
+    const std::size_t events = run.points.size();
+    for (const auto& [first, last] : {std::pair{events / 4, events / 2}, {events / 2, events / 2 + 40}, {std::size_t{0}, events / 3}}) {
+      INFO(name << " " << first << " to " << last);
+      ReadLimits limits;
+      limits.first_event = first;
+      limits.last_event = last;
+      const MeasuredRun part = follow(*read(bytes, 1 << 16, limits).snapshot, 0);
+      REQUIRE(part.points.size() == last - first + 1);
+      std::size_t apart = 0;
+      for (std::size_t i = 0; i < part.points.size(); ++i) {
+        const MeasuredPoint& own = run.points[first + i];
+        apart += part.points[i].allocated != own.allocated || part.points[i].reserved != own.reserved ? 1 : 0;
+      }
+      CHECK(apart == 0);
+      CHECK(part.strange <= 1);  // it may begin between a free and its completion
+    }
+  }
+}
+
 TEST_CASE("a clean run is as predicted, tensor for tensor", "[snapshot]") {
   const Comparison clean = compared("clean");
   CHECK(clean.steps == 4);
@@ -172,10 +196,13 @@ TEST_CASE("a clean run is as predicted, tensor for tensor", "[snapshot]") {
 TEST_CASE("what is held at a moment sums to the counters", "[snapshot]") {
   for (const std::string name : {"kept-logits", "oom"}) {
     const Snapshot snapshot = measured(name);
-    const MeasuredRun run = follow(snapshot, 0);
-    for (const std::size_t event : {std::size_t{0}, run.points.size() / 3, run.peak, run.points.size() - 1}) {
+    PoolHistory pools;
+    const MeasuredRun run = follow(snapshot, 0, &pools);
+    std::vector<std::size_t> events{run.peak, run.points.size() - 1};
+    for (std::size_t event = 0; event < run.points.size(); event += 41) events.push_back(event);
+    for (const std::size_t event : events) {
       INFO(name << " " << event);
-      const Json moment = moment_json(snapshot, run, 0, event);
+      const Json moment = moment_json(snapshot, run, 0, event, pools.at(snapshot.traces[0], event));
       Bytes held = 0;
       for (const Json& holder : moment["holders"]) held += holder["bytes"].get<Bytes>();
       CHECK(held == run.points[event].allocated);

@@ -49,7 +49,7 @@ Answer Recording::finish() {
     snapshot_.reset();
     return problem("file", message);
   }
-  run_ = follow(*snapshot_, device_);
+  run_ = follow(*snapshot_, device_, &pools_);
 
   const std::size_t peak = run_.peak == snapshot::kNever ? run_.points.size() - 1 : run_.peak;
   const auto counters = [](const snapshot::MeasuredPoint& point) {
@@ -80,7 +80,8 @@ Answer Recording::finish() {
 }
 
 std::string Recording::at(std::size_t event) const {
-  Json out = moment_json(*snapshot_, run_, device_, std::min(event, run_.points.size() - 1));
+  event = std::min(event, run_.points.size() - 1);
+  Json out = moment_json(*snapshot_, run_, device_, event, pools_.at(snapshot_->traces[device_], event));
   for (const char* key : {"events", "events_in_file", "allocations", "at_end", "retries", "failures"}) out.erase(key);
   return write(out);
 }

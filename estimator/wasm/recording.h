@@ -43,6 +43,7 @@ class Recording {
   std::optional<snapshot::Snapshot> snapshot_;
   std::size_t device_ = 0;
   snapshot::MeasuredRun run_;
+  snapshot::PoolHistory pools_;
   std::vector<Counters> beside_;
   Arrays columns_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -63,7 +64,7 @@ void read_file(const char* file) {
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   snapshot::SnapshotReader reader;
   const std::clock_t start = std::clock();
-  constexpr std::size_t kPiece = 256 * 1024;
+  constexpr std::size_t kPiece = std::size_t{256} * 1024;
   for (std::size_t at = 0; at < bytes.size() && reader.feed(bytes.data() + at, std::min(kPiece, bytes.size() - at)); at += kPiece) {
   }
   const bool ok = reader.finish().has_value();
@@ -131,7 +132,7 @@ void bench() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc > 1 && std::string_view(argv[1]) == "bench") {
     bench();
   } else if (argc > 2 && std::string_view(argv[1]) == "read") {
@@ -139,4 +140,7 @@ int main(int argc, char** argv) {
   } else {
     answer_lines();
   }
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 2;
 }

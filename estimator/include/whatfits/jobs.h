@@ -62,6 +62,7 @@ class AdviseJob {
   std::vector<Advice> open_;  // changes to try, next one last
   bool own_figures_ = false;  // of the request itself: known
   Pace own_pace_;
+  Pace pace_;  // of the program that needs_ is of
   std::optional<Counters> needs_;
   std::optional<FitJob> fit_;
 };

@@ -41,6 +41,9 @@ struct Pace {
   int percent_of(const Pace& other) const;
 };
 
+/// Multiply-adds of a product or of fused attention (half of its square, as under a causal mask); 0 for any other operator.
+double multiply_adds(const Program& program, const OpInfo& op);
+
 Pace pace(const Program& program, const Config& config);
 
 /// The shares above in words.

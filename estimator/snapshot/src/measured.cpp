@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "allocator/torch_policy.h"
 
@@ -127,21 +128,81 @@ void MeasuredPool::release(std::uint64_t address) {
   }
 }
 
+MeasuredPool::Change MeasuredPool::apply(const TraceEvent& e, std::size_t next) {
+  switch (e.action) {
+    case Action::segment_alloc:
+    case Action::segment_map:
+      add_segment(e.address, e.size, e.size == torch_policy::small_segment && e.action == Action::segment_alloc,
+                  e.action == Action::segment_map);
+      return {e.size, kNever};
+    case Action::segment_free:
+    case Action::segment_unmap:
+      remove_segment(e.address, e.size);
+      return {e.size, kNever};
+    case Action::alloc:
+      return {take(e.address, e.size, next), kNever};
+    case Action::free_requested: {
+      Block* const block = find(e.address);
+      if (block == nullptr || block->allocation == kNever) return {};
+      block->pending = true;
+      return {block->size, block->allocation};
+    }
+    case Action::free_completed: {
+      const Block* const block = find(e.address);
+      if (block == nullptr || !block->pending) return {};
+      const Bytes size = block->size;
+      release(e.address);
+      return {size, kNever};
+    }
+    default:
+      return {};
+  }
+}
+
+std::size_t MeasuredPool::blocks() const {
+  std::size_t count = 0;
+  for (const auto& [address, segment] : segments_) count += segment.blocks.size();
+  return count;
+}
+
+void PoolHistory::keep(std::size_t events, std::size_t allocations, const MeasuredPool& pool) {
+  constexpr std::size_t kMostBlocks = std::size_t{1} << 20;  // some 80 MiB
+  const std::size_t more = pool.blocks();
+  if (!frames_.empty() && blocks_ + more > kMostBlocks) return;
+  blocks_ += more;
+  frames_.push_back({events, allocations, pool});
+}
+
+MeasuredPool PoolHistory::at(const std::vector<TraceEvent>& trace, std::size_t event) const {
+  const std::size_t events = std::min(event + 1, trace.size());
+  const auto after = std::upper_bound(frames_.begin(), frames_.end(), events, [](std::size_t n, const Frame& f) { return n < f.events; });
+  if (after == frames_.begin()) return {};
+  const Frame& frame = *std::prev(after);
+  MeasuredPool pool = frame.pool;
+  std::size_t next = frame.allocations;
+  for (std::size_t i = frame.events; i < events; ++i) {
+    pool.apply(trace[i], next);
+    if (trace[i].action == Action::alloc) ++next;
+  }
+  return pool;
+}
+
 // ---- the walk ----------------------------------------------------------------------------------------------------------------------
 
 namespace {
 
 class Walk {
  public:
-  Walk(const Snapshot& snapshot, std::size_t device, MeasuredPool& pool)
-      : snapshot_(snapshot), trace_(snapshot.traces[device]), device_(static_cast<int>(device)), pool_(pool) {}
+  Walk(const Snapshot& snapshot, std::size_t device)
+      : snapshot_(snapshot), trace_(snapshot.traces[device]), device_(static_cast<int>(device)) {}
 
-  MeasuredRun run(std::size_t last) {
+  MeasuredRun run(PoolHistory* history) {
     what_was_there_before();
     run_.before = now_;
-    if (!trace_.empty()) last = std::min(last, trace_.size() - 1);
+    const std::size_t between = trace_.size() / 32 + 1024;
     Bytes highest = 0;
-    for (std::size_t i = 0; i < trace_.size() && i <= last; ++i) {
+    for (std::size_t i = 0; i < trace_.size(); ++i) {
+      if (history != nullptr && i % between == 0) history->keep(i, run_.allocations.size(), pool_);
       one(i, trace_[i]);
       run_.points.push_back(now_);
       if (now_.allocated > highest) {
@@ -154,6 +215,7 @@ class Walk {
 
  private:
   /// The recording may have begun late: what it frees without having made it, and what is there at the end without having been made.
+  /// Where events past its end were left out, each address's first one says whether something was there.
   void what_was_there_before() {
     std::unordered_map<std::uint64_t, std::size_t> alive;  // made in the recording
     std::map<std::uint64_t, Bytes> segments;               // likewise
@@ -168,13 +230,26 @@ class Walk {
       if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.erase(e.address) == 0)
         segments_before.emplace_back(e.address, e.size);
     }
+    std::unordered_set<std::uint64_t> blocks_after;
+    std::unordered_set<std::uint64_t> segments_after;
+    const auto device = static_cast<std::size_t>(device_);
+    for (const TraceEvent& e : device < snapshot_.after.size() ? snapshot_.after[device] : std::vector<TraceEvent>{}) {
+      const bool of_a_block = e.action == Action::alloc || e.action == Action::free_requested;
+      (of_a_block ? blocks_after : segments_after).insert(e.address);
+      if (e.action == Action::free_requested && alive.count(e.address) == 0)
+        before.push_back({e.address, e.size, torch_policy::block_size(e.size), kNever, kNever, e.stack});
+      if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.count(e.address) == 0)
+        segments_before.emplace_back(e.address, e.size);
+    }
     for (const SnapshotSegment& segment : snapshot_.segments) {
       if (segment.device != device_) continue;
       const auto made = segments.upper_bound(segment.address + segment.size - 1);
       const bool in_recording = made != segments.begin() && std::prev(made)->first >= segment.address;
-      if (!in_recording && segment.size > 0) segments_before.emplace_back(segment.address, segment.size);
+      if (!in_recording && segment.size > 0 && segments_after.count(segment.address) == 0)
+        segments_before.emplace_back(segment.address, segment.size);
       for (const SnapshotBlock& block : segment.blocks) {
         if (block.state != SnapshotBlock::State::active_allocated || alive.count(block.address) != 0) continue;
+        if (blocks_after.count(block.address) != 0) continue;
         before.push_back({block.address, block.requested != 0 ? block.requested : block.size, block.size, kNever, kNever, block.stack});
       }
     }
@@ -194,45 +269,30 @@ class Walk {
   }
 
   void one(std::size_t i, const TraceEvent& e) {
+    const auto [bytes, ended] = pool_.apply(e, run_.allocations.size());
     switch (e.action) {
       case Action::segment_alloc:
       case Action::segment_map:
-        pool_.add_segment(e.address, e.size, e.size == torch_policy::small_segment && e.action == Action::segment_alloc,
-                          e.action == Action::segment_map);
-        now_.reserved += e.size;
+        now_.reserved += bytes;
         giving_back_ = false;
         break;
       case Action::segment_free:
       case Action::segment_unmap:
-        pool_.remove_segment(e.address, e.size);
-        now_.reserved -= std::min(now_.reserved, e.size);
+        now_.reserved -= std::min(now_.reserved, bytes);
         giving_back_ = true;
         gave_back_at_ = i;
         break;
-      case Action::alloc: {
-        const Bytes taken = pool_.take(e.address, e.size, run_.allocations.size());
-        if (taken == 0) ++run_.strange;
-        run_.allocations.push_back({e.address, e.size, taken, i, kNever, e.stack});
-        now_.allocated += taken;
-        now_.active += taken;
+      case Action::alloc:
+        run_.allocations.push_back({e.address, e.size, bytes, i, kNever, e.stack});
+        now_.allocated += bytes;
+        now_.active += bytes;
         break;
-      }
       case Action::free_requested:
-        if (MeasuredPool::Block* const block = pool_.find(e.address); block != nullptr && block->allocation != kNever) {
-          run_.allocations[block->allocation].freed = i;
-          now_.allocated -= std::min(now_.allocated, block->size);
-          block->pending = true;
-        } else {
-          ++run_.strange;
-        }
+        if (ended != kNever) run_.allocations[ended].freed = i;
+        now_.allocated -= std::min(now_.allocated, bytes);
         break;
       case Action::free_completed:
-        if (const MeasuredPool::Block* const block = pool_.find(e.address); block != nullptr && block->pending) {
-          now_.active -= std::min(now_.active, block->size);
-          pool_.release(e.address);
-        } else {
-          ++run_.strange;
-        }
+        now_.active -= std::min(now_.active, bytes);
         break;
       case Action::out_of_memory:
         fail(i, e);
@@ -241,6 +301,8 @@ class Walk {
       case Action::other:
         break;
     }
+    const bool of_a_block = e.action == Action::alloc || e.action == Action::free_requested || e.action == Action::free_completed;
+    if (of_a_block && bytes == 0) ++run_.strange;
     if (giving_back_ && i != gave_back_at_) giving_back_ = false;
     // Segments given back right before the device is asked again, or refuses: PyTorch's own retry. empty_cache() has no such sequel.
     const bool next_asks =
@@ -277,7 +339,7 @@ class Walk {
   const Snapshot& snapshot_;
   const std::vector<TraceEvent>& trace_;
   int device_;
-  MeasuredPool& pool_;
+  MeasuredPool pool_;
   MeasuredRun run_;
   MeasuredPoint now_;
   bool giving_back_ = false;
@@ -286,10 +348,9 @@ class Walk {
 
 }  // namespace
 
-MeasuredRun follow(const Snapshot& snapshot, std::size_t device, std::size_t last, MeasuredPool* pool) {
-  MeasuredPool own;
+MeasuredRun follow(const Snapshot& snapshot, std::size_t device, PoolHistory* history) {
   if (device >= snapshot.traces.size()) return {};
-  return Walk(snapshot, device, pool != nullptr ? *pool : own).run(last);
+  return Walk(snapshot, device).run(history);
 }
 
 }  // namespace whatfits::snapshot

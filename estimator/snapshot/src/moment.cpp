@@ -88,9 +88,7 @@ Pieces count_pieces(const MeasuredPool& pool, bool small) {
   return pieces;
 }
 
-Json moment_json(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, std::size_t event) {
-  MeasuredPool pool;
-  (void)follow(snapshot, device, event, &pool);
+Json moment_json(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, std::size_t event, const MeasuredPool& pool) {
   const TraceEvent& e = snapshot.traces[device][event];
   Json out = Json::object();
   put(out, "events", static_cast<std::uint64_t>(snapshot.traces[device].size()));

@@ -261,7 +261,9 @@ bool Store::append_event(Object& list, const Value& value) {
   if (value.kind != Value::Kind::object || object_of(value).type != Type::event) return false;
   if (list.type == Type::list && items(list).empty()) {
     snapshot_.traces.emplace_back();
+    snapshot_.after.emplace_back();
     snapshot_.events_seen.push_back(0);
+    seen_after_.emplace_back();
     become(list, Type::trace, snapshot_.traces.size() - 1);
   }
   if (list.type != Type::trace) return false;
@@ -271,12 +273,37 @@ bool Store::append_event(Object& list, const Value& value) {
     if (seen >= limits_.first_event && seen <= limits_.last_event) {
       snapshot_.traces[list.index].push_back(waiting_events_[waiting]);
       held_events_ += sizeof(TraceEvent);
+    } else if (seen > limits_.last_event) {
+      note_after(list.index, waiting_events_[waiting]);
     }
     ++seen;
     ++events_;
     if (waiting + 1 == waiting_events_.size()) waiting_events_.clear();  // a batch's last: the next batch starts anew
   }
   return true;
+}
+
+/// The first event of an address tells what was there when the range ended.
+void Store::note_after(std::size_t trace, const TraceEvent& event) {
+  Addresses& seen = seen_after_[trace];
+  bool fresh = false;
+  switch (event.action) {
+    case Action::alloc:
+    case Action::free_requested:
+      fresh = seen.blocks.insert(event.address).second;
+      break;
+    case Action::segment_alloc:
+    case Action::segment_free:
+    case Action::segment_map:
+    case Action::segment_unmap:
+      fresh = seen.segments.insert(event.address).second;
+      break;
+    default:
+      break;
+  }
+  if (!fresh) return;
+  snapshot_.after[trace].push_back(event);
+  held_events_ += sizeof(TraceEvent) + 4 * sizeof(std::uint64_t);  // the set's node too
 }
 
 bool Store::to_block(Object& object) {
@@ -410,16 +437,19 @@ std::optional<std::string> Store::finish(const Value& root, Snapshot& out) {
   if (!has_segments) return kNotOne;
   // The traces in the order of the devices; a device without events has an empty list.
   std::vector<std::vector<TraceEvent>> by_device;
+  std::vector<std::vector<TraceEvent>> after;
   std::vector<std::uint64_t> seen;
   if (traces != nullptr && traces->kind == Value::Kind::object && object_of(*traces).type == Type::list) {
     for (const Value& value : items_[object_of(*traces).index]) {
       const bool is_trace = value.kind == Value::Kind::object && object_of(value).type == Type::trace;
       const std::uint32_t at = is_trace ? object_of(value).index : 0;
       by_device.push_back(is_trace ? std::move(snapshot_.traces[at]) : std::vector<TraceEvent>{});
+      after.push_back(is_trace ? std::move(snapshot_.after[at]) : std::vector<TraceEvent>{});
       seen.push_back(is_trace ? snapshot_.events_seen[at] : 0);
     }
   }
   snapshot_.traces = std::move(by_device);
+  snapshot_.after = std::move(after);
   snapshot_.events_seen = std::move(seen);
   if (settings != nullptr) read_settings(*settings, snapshot_);
   out = std::move(snapshot_);

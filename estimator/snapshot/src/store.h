@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,7 @@ class Store {
   StackId to_stack(Object& object);
   StackId stack_of(const Value& value) const;
   bool append_event(Object& list, const Value& value);
+  void note_after(std::size_t trace, const TraceEvent& event);
   bool all_of(const Object& object, Type type) const;
   void read_settings(const Value& value, Snapshot& out);
 
@@ -79,6 +81,10 @@ class Store {
   std::vector<StackFrame> scratch_;  ///< to_stack's
   std::unordered_multimap<std::uint64_t, StackId> stack_index_;
   std::vector<TraceEvent> waiting_events_;  ///< turned, not yet in their trace
+  struct Addresses {
+    std::unordered_set<std::uint64_t> blocks, segments;
+  };
+  std::vector<Addresses> seen_after_;  ///< by trace: whose first event past the range is noted
   std::vector<SnapshotBlock> blocks_;
 };
 

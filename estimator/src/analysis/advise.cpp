@@ -20,11 +20,10 @@ struct Change {
   Config config;
 };
 
-/// A card on which nothing ever fails: what the run would need.
-Counters needs(const Config& config) {
-  Config c = config;
-  c.device.free_mib = limits::memory_mib;
-  return replay(record(c), c, {.steps = kMaxSteps, .until_settled = true}).peak;
+/// What the run would need, seen on a card on which nothing ever fails.
+Counters needs(const Program& program, Config config) {
+  config.device.free_mib = limits::memory_mib;
+  return replay(program, config, {.steps = kMaxSteps, .until_settled = true}).peak;
 }
 
 std::vector<Change> changes(const Config& now) {
@@ -106,7 +105,9 @@ bool AdviseJob::step() {
   if (own_figures_ && open_.empty()) return false;
   const Config& subject = own_figures_ ? open_.back().config : config_;
   if (!needs_) {
-    needs_ = needs(subject);
+    const Program program = record(subject);
+    needs_ = needs(program, subject);
+    pace_ = pace(program, subject);
     return true;
   }
   if (!fit_) fit_.emplace(subject);
@@ -122,7 +123,7 @@ bool AdviseJob::step() {
 void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
   if (!own_figures_) {
     own_figures_ = true;
-    own_pace_ = pace(record(config_), config_);
+    own_pace_ = pace_;
     advices_.needs = after;
     advices_.largest_batch = largest;
     advices_.fits = config_.batch <= largest;
@@ -135,7 +136,7 @@ void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
   advice.saves_allocated = less(advices_.needs.allocated, after.allocated);
   advice.largest_batch = largest;
   advice.fits = advice.config.batch <= largest;
-  advice.time_percent = pace(record(advice.config), advice.config).percent_of(own_pace_);
+  advice.time_percent = pace_.percent_of(own_pace_);
   const auto place = std::upper_bound(advices_.list.begin(), advices_.list.end(), advice,
                                       [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
   advices_.list.insert(place, std::move(advice));

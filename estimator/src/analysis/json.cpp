@@ -2,6 +2,7 @@
 
 #include "analysis/put.h"
 #include "config/json_text.h"
+#include "whatfits/near.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -112,6 +113,16 @@ Json lines(const std::vector<ClosedLine>& list) {
   return out;
 }
 
+/// `error_band`: the worst error of a peak among the runs near, as a part of it; null where none is.
+Json accuracy_of(const Report& report) {
+  if (report.by_formula) return {{"basis", "formula"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
+  const Near near = near_runs(report.request);
+  Json out{{"basis", "replay"}, {"measured_rows_near", near.runs}, {"error_band", nullptr}};
+  if (near.runs > 0) out["error_band"] = static_cast<double>(near.worst_ppm) / 1e6;
+  put(out, "words", in_words(near));
+  return out;
+}
+
 }  // namespace
 
 Json to_json(const OutOfMemory& oom) {
@@ -159,7 +170,7 @@ Json to_json(const Report& report) {
   put(out, "ledger", rows(report.ledger.rows));
   put(out, "categories", categories(report.ledger.categories));
   if (report.pace) put(out, "time", time_of(*report.pace));
-  out["accuracy"] = {{"basis", report.by_formula ? "formula" : "replay"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
+  out["accuracy"] = accuracy_of(report);
   put(out, "assumptions", report.assumptions);
   return out;
 }

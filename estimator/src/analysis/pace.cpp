@@ -7,32 +7,6 @@
 namespace whatfits {
 namespace {
 
-/// Multiply-adds of a product, or 0 for any other operator.
-double multiply_adds(const Program& program, const OpInfo& op) {
-  const auto shape = [&](int operand) -> const Shape& {
-    return program.layout_of(program.operands[op.first + static_cast<std::uint32_t>(operand)]).shape;
-  };
-  const auto elements = [](const Shape& s) { return static_cast<double>(s.elements()); };
-  switch (op.kind) {
-    case OpKind::mm:
-    case OpKind::bmm:
-      return elements(shape(op.inputs)) * static_cast<double>(shape(0)[-1].size);
-    case OpKind::addmm:
-    case OpKind::baddbmm:
-      return elements(shape(op.inputs)) * static_cast<double>(shape(1)[-1].size);
-    // Queries [B, NH, T, D] by keys [B, NH, T, D], then by values; half of it under a causal mask.
-    case OpKind::sdpa_flash:
-    case OpKind::sdpa_efficient:
-      return elements(shape(0)) * static_cast<double>(shape(1)[2].size);
-    // Scores again, then two products for each of values, probabilities: five where forward has two.
-    case OpKind::sdpa_flash_backward:
-    case OpKind::sdpa_efficient_backward:
-      return elements(shape(op.inputs)) * static_cast<double>(shape(op.inputs + 1)[2].size) * 5 / 2;
-    default:
-      return 0;
-  }
-}
-
 /// Works in place: what it writes it has read.
 bool in_place(OpKind kind) {
   switch (kind) {
@@ -91,6 +65,31 @@ void find_measured(Pace& pace, std::uint64_t parameters) {
 }
 
 }  // namespace
+
+double multiply_adds(const Program& program, const OpInfo& op) {
+  const auto shape = [&](int operand) -> const Shape& {
+    return program.layout_of(program.operands[op.first + static_cast<std::uint32_t>(operand)]).shape;
+  };
+  const auto elements = [](const Shape& s) { return static_cast<double>(s.elements()); };
+  switch (op.kind) {
+    case OpKind::mm:
+    case OpKind::bmm:
+      return elements(shape(op.inputs)) * static_cast<double>(shape(0)[-1].size);
+    case OpKind::addmm:
+    case OpKind::baddbmm:
+      return elements(shape(op.inputs)) * static_cast<double>(shape(1)[-1].size);
+    // Queries [B, NH, T, D] by keys [B, NH, T, D], then by values; half of it under a causal mask.
+    case OpKind::sdpa_flash:
+    case OpKind::sdpa_efficient:
+      return elements(shape(0)) * static_cast<double>(shape(1)[2].size);
+    // Scores again, then two products for each of values, probabilities: five where forward has two.
+    case OpKind::sdpa_flash_backward:
+    case OpKind::sdpa_efficient_backward:
+      return elements(shape(op.inputs)) * static_cast<double>(shape(op.inputs + 1)[2].size) * 5 / 2;
+    default:
+      return 0;
+  }
+}
 
 std::uint64_t Pace::tokens_per_second(std::uint64_t microseconds) const {
   if (microseconds == 0) return 0;

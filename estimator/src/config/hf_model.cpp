@@ -4,187 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include "config/text.h"
+#include "config/hf_defaults.h"
+#include "config/hf_form.h"
 
 namespace whatfits::config {
 namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-
-/// Names of one field, the family's own first. The others are what Transformers maps to it.
-using Keys = std::initializer_list<const char*>;
-
-struct Activations {
-  const char* name;
-  Activation activation;
-};
-constexpr Activations kActivations[] = {
-    {"gelu", Activation::gelu}, {"gelu_new", Activation::gelu_new}, {"gelu_pytorch_tanh", Activation::gelu_pytorch_tanh},
-    {"relu", Activation::relu}, {"silu", Activation::silu},         {"swish", Activation::silu},
-};
-
-/// Reads a field from JSON. A null is as good as no key.
-class FromJson {
- public:
-  explicit FromJson(Reader& reader) : reader_(reader) {}
-
-  bool integer(Keys keys, std::int64_t low, std::int64_t high, std::int64_t& out) {
-    const char* key = present(keys);
-    return key != nullptr && reader_.integer(key, low, high, out);
-  }
-  void boolean(Keys keys, bool& out) {
-    if (const char* key = present(keys)) reader_.boolean(key, out);
-  }
-  void probability(Keys keys, double& out) {
-    const char* key = present(keys);
-    if (key == nullptr) return;
-    const json* value = reader_.find(key);
-    if (value->is_number() && *value >= 0 && *value < 1) {
-      out = value->get<double>();
-    } else {
-      reader_.not_allowed(key, *value, "must be a probability below 1");
-    }
-  }
-  void activation(Keys keys, Activation& out) {
-    const char* key = present(keys);
-    if (key == nullptr) return;
-    const json* value = reader_.find(key);
-    std::vector<std::string_view> names;
-    for (const Activations& known : kActivations) {
-      if (*value == known.name) {
-        out = known.activation;
-        return;
-      }
-      names.emplace_back(known.name);
-    }
-    reader_.not_allowed(key, *value, "must be " + listed(names, "or"));
-  }
-  /// A soft cap: a number, or null for none. The number itself changes no tensor.
-  void capped(const char* key, bool& out) {
-    const json* value = reader_.find(key);
-    if (value == nullptr) return;
-    if (value->is_null() || (value->is_number() && *value > 0)) {
-      out = !value->is_null();
-    } else {
-      reader_.not_allowed(key, *value, "must be a number above 0, or null");
-    }
-  }
-  /// layer_types: which layers have the sliding window.
-  void layers(ModelConfig& m) {
-    const char* key = present({"layer_types"});
-    if (key == nullptr) return;
-    const json* value = reader_.find(key);
-    std::vector<bool> sliding;
-    bool right = value->is_array() && static_cast<std::int64_t>(value->size()) == m.n_layer;
-    for (std::size_t i = 0; right && i < value->size(); ++i) {
-      const bool window = (*value)[i] == "sliding_attention";
-      right = window || (*value)[i] == "full_attention";
-      sliding.push_back(window);
-    }
-    if (right) {
-      m.sliding = std::move(sliding);
-    } else {
-      reader_.statement(key, "must be a list of full_attention and sliding_attention, one for each layer");
-    }
-  }
-  /// A key that changes tensors and whose only replayed value this is.
-  void only(const char* key, const json& wanted) {
-    const json* value = reader_.find(key);
-    if (value == nullptr || value->is_null() || *value == wanted) return;
-    reader_.unsupported(key, *value, only_supported({wanted.dump()}));
-  }
-  bool null(const char* key) {
-    const json* value = reader_.find(key);
-    return value != nullptr && value->is_null();
-  }
-  /// rope_parameters of Transformers 5, rope_scaling before it: the type, and the share of a head that is rotated.
-  void rope(double& share) {
-    for (const char* key : {"rope_parameters", "rope_scaling"}) {
-      const json* value = reader_.find(key);
-      if (value == nullptr || value->is_null()) continue;
-      if (!value->is_object()) {
-        reader_.not_allowed(key, *value, "must be an object");
-        continue;
-      }
-      for (const char* name : {"rope_type", "type"}) {
-        const auto type = value->find(name);
-        if (type == value->end() || type->is_null()) continue;
-        bool known = false;
-        for (const char* fixed : {"default", "linear", "llama3", "yarn"}) known = known || *type == fixed;
-        if (!known) reader_.unsupported(key, *type, only_supported({"default", "linear", "llama3", "yarn"}));
-        break;
-      }
-      fraction(*value, key, share);
-    }
-    if (const char* key = present({"partial_rotary_factor", "rotary_pct"})) {
-      const json* value = reader_.find(key);
-      if (value->is_number() && *value > 0 && *value <= 1) {
-        if (!inside_) share = value->get<double>();
-      } else {
-        reader_.not_allowed(key, *value, "must be a number above 0, at most 1");
-      }
-    }
-  }
-  void clash(const char* key, std::string message) { reader_.statement(key, std::move(message)); }
-
- private:
-  const char* present(Keys keys) {
-    const char* found = nullptr;
-    for (const char* key : keys) {
-      const json* value = reader_.find(key);
-      if (found == nullptr && value != nullptr && !value->is_null()) found = key;
-    }
-    return found;
-  }
-  void fraction(const json& object, const char* key, double& share) {
-    const auto value = object.find("partial_rotary_factor");
-    if (value == object.end() || value->is_null()) return;
-    if (value->is_number() && *value > 0 && *value <= 1) {
-      share = value->get<double>();
-      inside_ = true;
-    } else {
-      reader_.not_allowed(key, *value, "partial_rotary_factor must be a number above 0, at most 1");
-    }
-  }
-  Reader& reader_;
-  bool inside_ = false;  ///< rope_parameters has the share
-};
-
-/// Writes it.
-class ToJson {
- public:
-  explicit ToJson(ordered_json& out) : out_(out) {}
-  bool integer(Keys keys, std::int64_t, std::int64_t, const std::int64_t& value) {
-    out_[*keys.begin()] = value;
-    return true;
-  }
-  void boolean(Keys keys, const bool& value) { out_[*keys.begin()] = value; }
-  void probability(Keys keys, const double& value) { out_[*keys.begin()] = value; }
-  void activation(Keys keys, const Activation& value) {
-    for (const Activations& known : kActivations) {
-      if (known.activation != value) continue;
-      out_[*keys.begin()] = known.name;
-      return;
-    }
-  }
-  void capped(const char* key, const bool& value) {
-    out_[key] = nullptr;
-    if (value) out_[key] = 50.0;
-  }
-  void layers(const ModelConfig& m) {
-    if (m.sliding.empty()) return;
-    auto types = ordered_json::array();
-    for (const bool sliding : m.sliding) types.push_back(sliding ? "sliding_attention" : "full_attention");
-    out_["layer_types"] = std::move(types);
-  }
-  void only(const char*, const json&) {}
-  void rope(const double& share) { out_["partial_rotary_factor"] = share; }
-  void clash(const char*, std::string) {}
-
- private:
-  ordered_json& out_;
-};
 
 constexpr std::int64_t kWidth = limits::n_embd;
 
@@ -391,136 +218,6 @@ void write_window(const ModelConfig& m, ordered_json& out) {
   }
 }
 
-/// What the family's config class has where the file says nothing.
-ModelConfig defaults_of(std::string_view type) {
-  ModelConfig m;
-  m.model_type = type;
-  if (type == "gptj") {
-    m.vocab_size = 50400;
-    m.n_positions = 2048;
-    m.n_embd = 4096;
-    m.n_layer = 28;
-    m.n_head = 16;
-    m.rotary_dim = 64;
-    m.activation = Activation::gelu_new;
-    m.tie_word_embeddings = false;
-    return m;
-  }
-  if (type == "gpt2" || type == "gpt_bigcode") {
-    m.activation = type == "gpt2" ? Activation::gelu_new : Activation::gelu_pytorch_tanh;
-    m.embd_pdrop = m.attn_pdrop = m.resid_pdrop = 0.1;
-    return m;
-  }
-  if (type == "bloom") {
-    m.vocab_size = 250880;
-    m.n_embd = 64;
-    m.n_layer = 2;
-    m.n_head = 8;
-    m.n_positions = 2048;  // the model has no table of them: what the published ones were trained with
-    return m;
-  }
-  if (type == "falcon") {
-    m.vocab_size = 65024;
-    m.n_embd = 4544;
-    m.n_layer = 32;
-    m.n_head = 71;
-    m.n_positions = 2048;
-    m.multi_query = true;
-    m.parallel_residual = true;
-    return m;
-  }
-  if (type == "opt") {
-    m.vocab_size = 50272;
-    m.n_positions = 2048;
-    m.activation = Activation::relu;
-    m.n_inner = 3072;
-    m.resid_pdrop = 0.1;
-    return m;
-  }
-  if (type == "gpt_neox") {
-    m.vocab_size = 50432;
-    m.n_embd = 6144;
-    m.n_layer = 44;
-    m.n_head = 64;
-    m.n_inner = 24576;
-    m.n_positions = 2048;
-    m.parallel_residual = true;
-    m.attention_bias = true;
-    m.tie_word_embeddings = false;
-    return m;
-  }
-  m.n_positions = 2048;
-  if (type == "phi") {
-    m.vocab_size = 51200;
-    m.n_embd = 2048;
-    m.n_layer = 24;
-    m.n_head = 32;
-    m.n_inner = 8192;
-    m.activation = Activation::gelu_new;
-    m.tie_word_embeddings = false;
-    return m;
-  }
-  if (type == "gemma" || type == "gemma2") {
-    m.vocab_size = 256000;
-    m.n_embd = type == "gemma" ? 3072 : 2304;
-    m.n_layer = type == "gemma" ? 28 : 26;
-    m.n_head = type == "gemma" ? 16 : 8;
-    m.n_kv_head = type == "gemma" ? 16 : 4;
-    m.head_dim = 256;
-    m.n_inner = type == "gemma" ? 24576 : 9216;
-    m.n_positions = 8192;
-    m.activation = Activation::gelu_pytorch_tanh;
-    if (type == "gemma2") {
-      m.sliding_window = 4096;
-      m.softcap_attention = m.softcap_logits = true;
-    }
-    return m;
-  }
-  m.n_embd = 4096;
-  m.n_head = 32;
-  m.n_layer = 32;
-  m.vocab_size = 32000;
-  m.n_positions = 2048;
-  m.activation = Activation::silu;
-  m.tie_word_embeddings = false;
-  m.n_inner = 11008;
-  if (type == "phi3") {
-    m.vocab_size = 32064;
-    m.n_embd = 3072;
-    m.n_inner = 8192;
-    m.n_positions = 4096;
-  }
-  if (type == "olmo") m.vocab_size = 50304;
-  if (type == "mistral" || type == "mixtral") {
-    m.n_inner = 14336;
-    m.n_kv_head = 8;
-    m.n_positions = 131072;
-  }
-  if (type == "mistral") m.sliding_window = 4096;
-  if (type == "mixtral") {
-    m.n_expert = 8;
-    m.n_expert_used = 2;
-  }
-  if (type == "qwen2" || type == "qwen3") {
-    m.vocab_size = 151936;
-    m.n_inner = 22016;
-    m.n_kv_head = 32;
-    m.n_positions = 32768;
-  }
-  if (type == "qwen3_moe") {
-    m.vocab_size = 151936;
-    m.n_embd = 2048;
-    m.n_layer = 24;
-    m.n_kv_head = 4;
-    m.n_inner = 768;
-    m.n_positions = 32768;
-    m.n_expert = 128;
-    m.n_expert_used = 8;
-  }
-  if (type == "qwen3") m.head_dim = 128;
-  return m;
-}
-
 /// Fields that follow from others, and what must hold between them.
 void derive(FromJson& form, ModelConfig& m, double rotary_share) {
   const bool learned = m.model_type == "gpt2" || m.model_type == "gpt_bigcode" || m.model_type == "opt" || m.model_type == "bloom";
@@ -556,19 +253,12 @@ void derive(FromJson& form, ModelConfig& m, double rotary_share) {
 
 }  // namespace
 
-std::optional<Activation> activation_named(std::string_view name) {
-  for (const Activations& known : kActivations) {
-    if (name == known.name) return known.activation;
-  }
-  return std::nullopt;
-}
-
 void read_hf_model(Reader& reader, ModelConfig& out) {
   const std::string assumed = out.assumed_from;
   out = defaults_of(out.model_type);
   out.assumed_from = assumed;
   FromJson form(reader);
-  double rotary_share = out.model_type == "gpt_neox" ? 0.25 : out.model_type == "phi" ? 0.5 : 1;
+  double rotary_share = default_rotary_share(out.model_type);
   fields(form, out, rotary_share);
   read_window(form, out);
   read_heads(form, out);

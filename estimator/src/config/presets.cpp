@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/hf_model.h"
+#include "config/hf_form.h"
 #include "config/preset_lookup.h"
 #include "models/hf/families.h"
 

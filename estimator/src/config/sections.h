@@ -22,4 +22,10 @@ void for_each_rate(Rates& rates, Visit visit) {
   visit("bandwidth_gbs", rates.bandwidth_mbs);
 }
 
+/// Families whose code has no attention but the one written out.
+bool eager_only(const std::string& model_type);
+
+/// What must hold between values that are right one by one; called only where they are.
+void check_together(Reader& request, const Config& config);
+
 }  // namespace whatfits::config

@@ -90,7 +90,7 @@ int run_estimate(const Arguments& arguments, Session& session) {
     session.paragraph(settled);
   }
   time_section(report.pace, tokens, session);
-  assumptions(report.assumptions, session);
+  basis(report, session);
   session.line();
   session.line("Every tensor: " + style.accent("whatfits ledger" + arguments.request.as_words()));
   return status;

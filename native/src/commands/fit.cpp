@@ -138,7 +138,7 @@ int run_fit(const Arguments& arguments, Session& session) {
       session.paragraph(settled);
     }
     time_section(answer.report->pace, tokens, session);
-    assumptions(answer.report->assumptions, session);
+    basis(*answer.report, session);
   }
   if (!answer.capped && config.engine == Engine::torch) hint(arguments, answer, session);
   return status;

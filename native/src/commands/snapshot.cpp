@@ -17,18 +17,18 @@ using namespace whatfits::snapshot;  // NOLINT(google-build-using-namespace): th
 int run_snapshot(const Arguments& arguments, Session& session) {
   const Snapshot recording = read_snapshot(arguments, session);
   const std::size_t device = device_of(arguments, recording);
-  const MeasuredRun run = follow(recording, device);
+  PoolHistory history;
+  const MeasuredRun run = follow(recording, device, &history);
   const std::size_t events = recording.traces[device].size();
   const std::size_t at = arguments.event      ? static_cast<std::size_t>(whole_number("--event", *arguments.event, events - 1))
                          : run.peak != kNever ? run.peak
                                               : events - 1;
+  const MeasuredPool pool = history.at(recording.traces[device], at);
   if (arguments.json) {
-    print_json(moment_json(recording, run, device, at), session);
+    print_json(moment_json(recording, run, device, at, pool), session);
     return exit_status::ok;
   }
 
-  MeasuredPool pool;
-  (void)follow(recording, device, at, &pool);
   const std::vector<Holder> list = holders(recording, run, at);
   const MeasuredPoint& point = run.points[at];
 

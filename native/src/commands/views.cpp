@@ -7,6 +7,7 @@
 #include "text/table.h"
 #include "text/text.h"
 #include "text/units.h"
+#include "whatfits/near.h"
 #include "whatfits/request.h"
 
 namespace whatfits::cli {
@@ -138,7 +139,12 @@ std::string settled_sentence(const Report& report, const Session& session) {
          ", down to each address, so what holds for " + std::to_string(steps) + " steps holds for any number.";
 }
 
-void assumptions(const std::vector<std::string>& list, Session& session) {
+void basis(const Report& report, Session& session) {
+  if (!report.by_formula) {
+    session.line();
+    session.paragraph(in_words(near_runs(report.request)));
+  }
+  const std::vector<std::string>& list = report.assumptions;
   if (list.empty()) return;
   session.line();
   session.line("Assumed");

@@ -38,7 +38,8 @@ std::string oom_sentence(const OutOfMemory& oom);
 /// What repeats from where, or that it is not known.
 std::string settled_sentence(const Report& report, const Session& session);
 
-void assumptions(const std::vector<std::string>& list, Session& session);
+/// What the prediction rests on: recorded runs like it, and what is assumed.
+void basis(const Report& report, Session& session);
 
 /// Pretty JSON and a newline.
 void print_json(const nlohmann::ordered_json& json, Session& session);

@@ -14,6 +14,7 @@
 #include "measure/files.h"
 #include "measure/host.h"
 #include "measure/host_source.h"
+#include "whatfits/pace.h"
 
 namespace whatfits::native {
 
@@ -21,18 +22,16 @@ namespace {
 
 /// What the repeated step has to compute and to move, from its operators' shapes.
 void count_work(const Program& program, RunResult& result) {
-  const auto shape = [&](TensorId id) -> const Shape& { return program.layout_of(id).shape; };
   for (std::size_t i = program.first_end; i < program.events.size(); ++i) {
     if (program.events[i].kind != EventKind::op) continue;
     const OpInfo& op = program.ops[program.events[i].index];
-    const TensorId* const ids = program.operands.data() + op.first;
-    if (op.kind == OpKind::mm || op.kind == OpKind::addmm || op.kind == OpKind::bmm) {
-      const Shape& left = shape(ids[op.kind == OpKind::addmm ? 1 : 0]);
-      result.flops += 2.0 * static_cast<double>(shape(ids[op.inputs]).elements()) * static_cast<double>(left[-1].size);
+    if (const double products = multiply_adds(program, op); products > 0) {
+      result.flops += 2 * products;
       continue;
     }
     for (std::size_t k = 0; k < std::size_t{op.inputs} + op.outputs; ++k) {
-      result.step_bytes += static_cast<double>(shape(ids[k]).elements()) * static_cast<double>(size_of(program.layout_of(ids[k]).dtype));
+      const Layout& layout = program.layout_of(program.operands[op.first + k]);
+      result.step_bytes += static_cast<double>(layout.shape.elements()) * static_cast<double>(size_of(layout.dtype));
     }
   }
 }

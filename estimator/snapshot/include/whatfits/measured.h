@@ -70,6 +70,16 @@ class MeasuredPool {
   /// The block is free again, and one with its free neighbours.
   void release(std::uint64_t address);
 
+  /// What an event did to a block.
+  struct Change {
+    Bytes bytes = 0;                  ///< of the block; 0: the event does not fit what is here
+    std::size_t allocation = kNever;  ///< that a free_requested ended
+  };
+  /// All of the above, as `event` says; `next` is the index of the allocation that it may make.
+  Change apply(const TraceEvent& event, std::size_t next);
+  /// Blocks of all segments.
+  std::size_t blocks() const;
+
  private:
   Segment* segment_of(std::uint64_t address);
   std::map<std::uint64_t, Segment> segments_;
@@ -85,8 +95,26 @@ struct MeasuredRun {
   std::size_t strange = 0;           ///< events that do not fit what was seen before them
 };
 
-/// Follows the trace of `device` to `last` (an event's index) or to its end; `pool`, if given, is left as it is there.
-MeasuredRun follow(const Snapshot& snapshot, std::size_t device, std::size_t last = kNever, MeasuredPool* pool = nullptr);
+/// Pools along a run, so that the one at any event is a short walk away.
+class PoolHistory {
+ public:
+  /// Right after `trace[event]`; `trace` is the one that was followed.
+  MeasuredPool at(const std::vector<TraceEvent>& trace, std::size_t event) const;
+
+  /// Keeps a copy, unless enough is kept: the pool once `events` have been followed, which made `allocations`.
+  void keep(std::size_t events, std::size_t allocations, const MeasuredPool& pool);
+
+ private:
+  struct Frame {
+    std::size_t events, allocations;
+    MeasuredPool pool;
+  };
+  std::vector<Frame> frames_;
+  std::size_t blocks_ = 0;
+};
+
+/// Follows the trace of `device`; `history`, if given, gets pools along the way.
+MeasuredRun follow(const Snapshot& snapshot, std::size_t device, PoolHistory* history = nullptr);
 
 /// In words, for people: what was asked, what was free, in how many pieces, and what would have let it through.
 std::string explain(const Failure& failure);

@@ -38,7 +38,7 @@ struct Pieces {
 Pieces count_pieces(const MeasuredPool& pool, bool small);
 
 /// {"events", "events_in_file", "allocations", "at", "action", "size", "place", "counters", "at_end", "retries", "holders", "failures",
-/// "segments"}: bytes, and event indices. `event` is at most the trace's last.
-Json moment_json(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, std::size_t event);
+/// "segments"}: bytes, and event indices. `event` is at most the trace's last, `pool` what there was after it.
+Json moment_json(const Snapshot& snapshot, const MeasuredRun& run, std::size_t device, std::size_t event, const MeasuredPool& pool);
 
 }  // namespace whatfits::snapshot

@@ -78,6 +78,7 @@ struct Snapshot {
   std::vector<SnapshotSegment> segments;        ///< at the end
   std::vector<std::vector<TraceEvent>> traces;  ///< by device, oldest first
   std::vector<std::uint64_t> events_seen;       ///< by device: of the file, those out of the asked range included
+  std::vector<std::vector<TraceEvent>> after;   ///< by device: past the asked range, the first event of each block and of each segment
   std::map<std::string, std::string> settings;  ///< allocator_settings, where the file has them
   std::string_view text(StringId id) const { return strings[id]; }
   /// The innermost line of a stack that is not PyTorch's own, the user's; null if there is none.
@@ -87,9 +88,9 @@ struct Snapshot {
 };
 
 struct ReadLimits {
-  std::size_t memory = std::numeric_limits<std::size_t>::max();  ///< bytes that the reader may hold, roughly
-  std::uint64_t first_event = 0;                                 ///< events before it are counted, and not kept
-  std::uint64_t last_event = std::numeric_limits<std::uint64_t>::max();
+  std::size_t memory = std::numeric_limits<std::size_t>::max();          ///< bytes that the reader may hold, roughly
+  std::uint64_t first_event = 0;                                         ///< events before it are counted, and not kept
+  std::uint64_t last_event = std::numeric_limits<std::uint64_t>::max();  ///< of those past it, Snapshot::after is kept
 };
 
 /// What is wrong with the file, and where.

@@ -32,7 +32,7 @@ constexpr Family kFamilies[] = {
     {"olmo", make_olmo, kLlama},
     {"phi", make_phi, kPhi},
     {"mixtral", make_mixtral, kAttention},
-    {"qwen3_moe", make_qwen3_moe, kAttention},
+    {"qwen3_moe", make_mixtral, kAttention},
     {"gptj", make_gptj, kGptJ},
     {"bloom", make_bloom, kNeoX},
     {"falcon", make_falcon, kNeoX},

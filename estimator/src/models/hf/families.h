@@ -19,7 +19,6 @@ std::unique_ptr<CausalLM> make_olmo(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_phi(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_phi3(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_gpt_bigcode(torch::Torch& torch, const Config& config);
-std::unique_ptr<CausalLM> make_qwen3_moe(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_gptj(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_falcon(torch::Torch& torch, const Config& config);
 std::unique_ptr<CausalLM> make_llama(torch::Torch& torch, const Config& config);

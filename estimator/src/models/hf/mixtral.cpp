@@ -1,4 +1,5 @@
-// Mixtral: a router sends each token to a few of the experts. Source: models/mixtral/modeling_mixtral.py of Transformers 5.12.
+// Mixtral and Qwen3-MoE (norms on queries and keys): a router sends each token to a few of the experts.
+// Source: models/{mixtral,qwen3_moe}/modeling_*.py of Transformers 5.12.
 #include "models/hf/families.h"
 #include "models/hf/llama_like.h"
 #include "models/hf/moe.h"
@@ -16,10 +17,11 @@ class Mixtral final : public LlamaLike {
       build.block(static_cast<std::int16_t>(i));
       const std::string name = "model.layers." + std::to_string(i);
       Block b;
-      b.self_attn = make_attention(name + ".self_attn", i, false, false);
+      b.self_attn = make_attention(name + ".self_attn", i, m.attention_bias, m.attention_bias, qwen3_);
       const Dim experts{m.n_expert};
-      b.gate = build.parameter(name + ".mlp.gate.weight", {experts, C});
+      if (!qwen3_) b.gate = build.parameter(name + ".mlp.gate.weight", {experts, C});
       b.experts = make_experts(build, name + ".mlp.experts", experts, C, inner, m.activation);
+      if (qwen3_) b.gate = build.parameter(name + ".mlp.gate.weight", {experts, C});
       b.input_layernorm = build.rms_norm(name + ".input_layernorm", C);
       b.post_attention_layernorm = build.rms_norm(name + ".post_attention_layernorm", C);
       blocks_.push_back(std::move(b));
@@ -58,10 +60,10 @@ class Mixtral final : public LlamaLike {
 
   Tensor final_norm(const Tensor& hidden) const override { return norm_(hidden); }
 
-  /// MixtralSparseMoeBlock
+  /// MixtralSparseMoeBlock, Qwen3MoeSparseMoeBlock
   Tensor mlp(const Block& b, const Tensor& x) const {
     const Dim tokens = B * T;
-    Tensor hidden = torch::view(x, {tokens, C});
+    const Tensor hidden = torch::view(x, {tokens, C});
     Tensor router_logits;
     torch::TopK top;
     {
@@ -69,15 +71,18 @@ class Mixtral final : public LlamaLike {
       const Tensor flat = torch::view(hidden, {tokens, C});  // the router's own reshape
       router_logits = torch::linear(flat, b.gate, none);
       router_logits.named("router logits");
-      Tensor router_probs = torch::softmax(torch::to(router_logits, DType::float32));
+      Tensor router_probs =
+          qwen3_ ? torch::softmax(router_logits, DType::float32) : torch::softmax(torch::to(router_logits, DType::float32));
       router_probs.named("router probabilities");
       top = torch::topk(router_probs, Dim{m.n_expert_used});
-      torch::divide_by_sum_(top.values);
+      if (!qwen3_ || m.norm_topk_prob) torch::divide_by_sum_(top.values);
+      if (qwen3_ && router_logits) top.values = torch::to(top.values, router_logits.dtype());
     }
     const Tensor out = b.experts(hidden, top);
-    return torch::view(out, {B, T, C});
+    return torch::reshape(out, {B, T, C});
   }
 
+  const bool qwen3_ = m.model_type == "qwen3_moe";
   std::vector<Block> blocks_;
   RmsNorm norm_;
 };

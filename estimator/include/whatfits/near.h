@@ -1,0 +1,24 @@
+// How far predictions of runs like one have been from recorded runs of PyTorch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "whatfits/config.h"
+
+namespace whatfits {
+
+/// Recorded runs (fixtures/torch/) of one model type that share precision, attention, checkpointing, adapters or none, and strategy of
+/// several cards or none. Source: the table that tools/near_table.py writes from the fixtures.
+struct Near {
+  std::int64_t runs = 0;
+  std::int64_t worst_ppm = 0;    ///< worst error of a peak, allocated or reserved, in millionths of what was recorded
+  std::int64_t family_runs = 0;  ///< of the model type, whatever the rest
+  std::int64_t family_worst_ppm = 0;
+};
+Near near_runs(const Config& config);
+
+/// "33 recorded runs like this one (…) are predicted to the byte."
+std::string in_words(const Near& near);
+
+}  // namespace whatfits
