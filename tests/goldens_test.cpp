@@ -44,6 +44,7 @@ std::vector<Json> requests() {
                                      {{"optimizer", "sgd-momentum"}},
                                      {{"checkpointing", "full"}},
                                      {{"checkpointing", "full"}, {"precision", "amp-bf16"}, {"attention", "sdpa"}},
+                                     {{"checkpointing", "selective"}, {"precision", "amp-bf16"}, {"attention", "sdpa"}},
                                      {{"grad_accumulation", 4}},
                                      {{"clip_grad_norm", true}},
                                      {{"zero_grad", "zero-fill"}},

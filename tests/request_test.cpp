@@ -146,6 +146,11 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("optimizer": "muon")") ==
         Lines{"optimizer: \"muon\" is not supported yet: only adamw, adamw-fused, adamw-for-loop, sgd, sgd-momentum, adam, adam-amsgrad, "
               "sgd-momentum-fused, adagrad, rmsprop, adafactor, adafactor-foreach, adafactor-transformers and none are supported so far"});
+  CHECK(lines_with(R"("checkpointing": "selective")").empty());
+  CHECK(lines_of(R"({"model": "gpt2", "checkpointing": "selective", "trainable": "last:1"})") ==
+        Lines{"checkpointing: \"selective\" is not allowed: must be none or full where parameters are frozen: what blocks keep that no "
+              "gradient reaches is up to Python's garbage collector"});
+  CHECK(lines_with(R"("checkpointing": "selective", "parallel": {"strategy": "fsdp", "gpus": 8})").size() == 1);
   CHECK(lines_with(R"("loss": "chunked")") == Lines{"loss: \"chunked\" is not supported yet: only default is supported so far"});
   CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be default"});
   CHECK(lines_with(R"("lora": 8)") == Lines{"lora: \"8\" is not allowed: must be an object"});

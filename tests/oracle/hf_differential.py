@@ -52,7 +52,7 @@ def request(run):
     q = {
         "model": run["config"], "batch": s["B"], "seq_len": s["T"], "attention": s["attn"], "optimizer": OPTIMIZERS[s["opt"]],
         "precision": {"amp_bf16": "amp-bf16", "amp_fp16": "amp-fp16"}.get(s["precision"], s["precision"]),
-        "checkpointing": {"none": "none", "nonreentrant": "full", "reentrant": "full-reentrant"}[s["gc"]],
+        "checkpointing": {"none": "none", "nonreentrant": "full", "reentrant": "full-reentrant", "selective": "selective"}[s["gc"]],
         "grad_accumulation": s["accum"], "clip_grad_norm": s["clip"], "zero_grad": "set-to-none" if s["set_to_none"] else "zero-fill",
         "steps": s["steps"],
         "device": {"name": d["name"], "total_mib": d["total_mib"], "free_mib": d["free_mib"], "compute_capability": d["cc"],

@@ -29,7 +29,7 @@ enum class Optimizer : std::uint8_t {
   adafactor_transformers,
   none
 };
-enum class Checkpointing : std::uint8_t { none, full, full_reentrant };
+enum class Checkpointing : std::uint8_t { none, full, full_reentrant, selective };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
 enum class Engine : std::uint8_t { torch, formula };
 

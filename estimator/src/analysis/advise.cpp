@@ -41,6 +41,9 @@ std::vector<Change> changes(const Config& now) {
         [](Config& c) { c.attention = Attention::sdpa; });
   offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"full\"", "checkpoint each block: keep its input, compute it again",
         "a second forward pass of every block, about a third more computation", [](Config& c) { c.checkpointing = Checkpointing::full; });
+  offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"selective\"",
+        "selective checkpoints: keep products and fused attention, compute the rest again",
+        "norms, activations and dropout are computed twice: some speed", [](Config& c) { c.checkpointing = Checkpointing::selective; });
   offer(full_fp32 && has_bf16, "precision", "\"amp-bf16\"", "autocast to bfloat16", "products in bfloat16: less precise, usually faster",
         [](Config& c) { c.precision = Precision::amp_bf16; });
   offer(full_fp32 && !has_bf16, "precision", "\"amp-fp16\"", "autocast to float16 with a gradient scaler",
@@ -72,13 +75,8 @@ std::vector<Change> changes(const Config& now) {
         [](Config& c) { c.parallel->strategy = Parallel::Strategy::fsdp; });
   offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
         [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
-  // What several cards are replayed with is less than what one is.
-  if (now.parallel) std::erase_if(list, [](const Change& c) { return !parse_request(request_json(c.config)).problems.empty(); });
-  list.erase(std::remove_if(list.begin(), list.end(),
-                            [](const Change& c) {
-                              return c.config.grad_accumulation > limits::grad_accumulation || bytes_bound(c.config) >= limits::step_bytes;
-                            }),
-             list.end());
+  // Not every switch goes with every model, card and other switch.
+  std::erase_if(list, [](const Change& c) { return !parse_request(request_json(c.config)).problems.empty(); });
   return list;
 }
 

@@ -26,7 +26,7 @@ inline const Words& optimizer_words() {
   return words;
 }
 inline const Words& checkpointing_words() {
-  static const Words words{{"none", "full", "full-reentrant"}, {"selective"}};
+  static const Words words{{"none", "full", "full-reentrant", "selective"}, {}};
   return words;
 }
 inline const Words& zero_grad_words() {

@@ -26,6 +26,7 @@ void check_parallel(Reader& request, const Config& config) {
     refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
   }
   if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
+  if (config.checkpointing == Checkpointing::selective) refuse("checkpointing", "selective", "must be none or full");
   if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
   if (config.lora) request.statement("lora", "must be null with parallel.strategy fsdp");
   if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.strategy fsdp");
@@ -125,6 +126,11 @@ void check_hugging_face(Reader& request, const Config& config) {
   if (config.checkpointing == Checkpointing::full_reentrant && frozen_inputs) {
     request.not_allowed("checkpointing", "full-reentrant",
                         "must be none or full where the embeddings are frozen: a reentrant checkpoint gives no gradients then");
+  }
+  if (config.checkpointing == Checkpointing::selective && frozen_inputs) {
+    request.not_allowed("checkpointing", "selective",
+                        "must be none or full where parameters are frozen: what blocks keep that no gradient reaches is up to Python's "
+                        "garbage collector");
   }
   if (config.lora && config.trainable.what != Trainable::What::all) {
     request.statement("trainable", "must be all with lora, which freezes the base itself");

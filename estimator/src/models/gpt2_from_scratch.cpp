@@ -163,8 +163,9 @@ Gpt2FromScratch::Output Gpt2FromScratch::forward(const Tensor& idx, const Tensor
   x = torch::add(tok, pos);
   x.named("residual stream");
   for (const Block& block : blocks_) {
-    if (config_.checkpointing == Checkpointing::full) {
-      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return call(block, input); });
+    if (config_.checkpointing != Checkpointing::none) {
+      const auto kind = config_.checkpointing == Checkpointing::selective ? torch::CheckpointKind::selective : torch::CheckpointKind::plain;
+      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return call(block, input); }, kind);
     } else {
       x = call(block, x);
     }

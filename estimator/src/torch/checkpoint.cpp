@@ -5,6 +5,33 @@
 
 namespace whatfits::torch {
 
+// First to last, whatever a standard library does with a vector.
+CheckpointFrame::~CheckpointFrame() {
+  for (Tensor& result : kept) result.reset();
+}
+
+bool recall(Torch& torch, std::initializer_list<Tensor*> results) {
+  CheckpointFrame* frame = torch.recomputing;
+  if (frame == nullptr || !frame->selective) return false;
+  for (Tensor* result : results) *result = std::move(frame->kept[frame->taken++]);
+  return true;
+}
+
+void keep(Torch& torch, std::initializer_list<const Tensor*> results) {
+  CheckpointFrame* frame = torch.packing;
+  if (frame == nullptr || !frame->selective) return;
+  for (const Tensor* result : results) {
+    frame->kept.push_back(*result ? detach(*result) : Tensor());
+    if (!*result) continue;
+    StorageInfo& storage = torch.recorder.storage((*result)->storage->id);
+    if (storage.category == Category::temporaries) storage.category = Category::activations;
+  }
+}
+
+bool dispatch_mode_enabled(const Torch& torch) {
+  return (torch.packing != nullptr && torch.packing->selective) || (torch.recomputing != nullptr && torch.recomputing->selective);
+}
+
 Ref<CheckpointPlace> CheckpointFrame::pack() {
   Ref<CheckpointPlace> place(new CheckpointPlace(*this, places.size()));
   places.push_back(place.get());
@@ -38,12 +65,18 @@ Tensor CheckpointPlace::unpack() {
   return std::move(value);
 }
 
-Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run) {
+Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, CheckpointKind kind) {
   if (!x) return {};
   Torch& torch = x.torch();
   const Ref<CheckpointFrame> frame(new CheckpointFrame(std::move(run), x));
   frame->autocast_enabled = torch.autocast.enabled;
   frame->autocast_dtype = torch.autocast.dtype;
+  frame->selective = kind == CheckpointKind::selective;
+  if (frame->selective) {
+    torch.note(
+        "selective checkpointing keeps the results of mm, addmm, bmm, baddbmm and of fused attention "
+        "(create_selective_checkpoint_contexts with these)");
+  }
   const With packing(torch.packing, frame.get());
   return frame->run(x);
 }

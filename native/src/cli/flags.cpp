@@ -103,7 +103,7 @@ const std::vector<Flag>& request_flags() {
       {"--optimizer", "optimizer", Kind::text, "WORD",
        "adamw, adamw-fused, adamw-for-loop, adam, adam-amsgrad, sgd, sgd-momentum, sgd-momentum-fused, adagrad, rmsprop, adafactor, "
        "adafactor-foreach, adafactor-transformers, none [adamw]"},
-      {"--checkpointing", "checkpointing", Kind::text, "WORD", "none, full, full-reentrant [none]"},
+      {"--checkpointing", "checkpointing", Kind::text, "WORD", "none, full, full-reentrant, selective [none]"},
       {"--loss", "loss", Kind::text, "WORD", ""},
       {"--grad-accumulation", "grad_accumulation", Kind::value, "N", "micro-batches per optimizer step [1]"},
       {"--clip-grad-norm", "clip_grad_norm", Kind::boolean, "[BOOL]", "clip gradients by their norm [false]"},

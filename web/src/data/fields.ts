@@ -67,7 +67,7 @@ export const FIELDS: readonly Field[] = [
   },
   {
     name: 'checkpointing', path: ['checkpointing'], kind: 'word', label: 'Checkpointing', fallback: 'none', box: 'main',
-    choices: words({ none: 'none', full: 'every block', 'full-reentrant': 'every block, reentrant' }, { selective: 'selective' }),
+    choices: words({ none: 'none', full: 'every block', 'full-reentrant': 'every block, reentrant', selective: 'every block, selectively' }),
   },
   { name: 'device', path: ['device'], kind: 'text', label: 'Card', fallback: 'a40', box: 'main' },
   { name: 'model.n-layer', path: ['model', 'n_layer'], kind: 'whole', label: 'Layers', hint: 'n_layer', box: 'shape' },

@@ -4,6 +4,7 @@
 
 #include "torch/autocast.h"
 #include "torch/autograd.h"
+#include "torch/checkpoint.h"
 #include "torch/kernel_sizes.h"
 #include "torch/ops.h"
 
@@ -144,16 +145,20 @@ Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_fo
   const auto node = make_node<FlashBackward>(torch, {&q, &k, &v});
   save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
-  const FlashAttention sizes = flash_sizes(q, dropout > 0);
-  Tensor out = empty_like(op, q);
-  const Tensor lse = torch.empty(op, {q.size(0), q.size(1), q.size(2)}, DType::float32);
-  lse.named("attention log-sum-exp");
-  if (sizes.splits > 1) {
-    const Tensor parts = torch.scratch(op, sizes.logsumexp_parts).named("flash attention: log-sum-exp of the splits");
-    const Tensor outputs = torch.scratch(op, sizes.output_parts).named("flash attention: outputs of the splits");
-    torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
-  } else {
-    torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
+  Tensor out, lse;
+  if (!recall(torch, {&out, &lse})) {
+    const FlashAttention sizes = flash_sizes(q, dropout > 0);
+    out = empty_like(op, q);
+    lse = torch.empty(op, {q.size(0), q.size(1), q.size(2)}, DType::float32);
+    lse.named("attention log-sum-exp");
+    if (sizes.splits > 1) {
+      const Tensor parts = torch.scratch(op, sizes.logsumexp_parts).named("flash attention: log-sum-exp of the splits");
+      const Tensor outputs = torch.scratch(op, sizes.output_parts).named("flash attention: outputs of the splits");
+      torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
+    } else {
+      torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
+    }
+    keep(torch, {&out, &lse});
   }
   if (node) {
     node->logsumexp.save_output(lse);
@@ -172,26 +177,29 @@ Tensor efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   const double scaled_for = head_size(q);
   save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
-  const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
-                                                       dropout > 0, torch.device.compute_capability);
-  Tensor out = empty_heads_inside(torch, op, q.shape(), q.dtype());
-  Tensor lse;
-  if (q.requires_grad()) lse = torch.scratch(op, sizes.logsumexp).named("attention log-sum-exp");
-  Tensor accumulator;
-  if (sizes.output_accumulator != 0)
-    accumulator = torch.scratch(op, sizes.output_accumulator).named("memory-efficient attention: float32 output");
-  OpInfo info{.kind = op, .inputs = 3, .outputs = 1, .scalar = scaled_for};
-  std::vector<TensorId> operands{q.id(), k.id(), v.id(), out.id()};
-  if (lse) {
-    operands.push_back(lse.id());
-    ++info.outputs;
+  Tensor out, lse;
+  if (!recall(torch, {&out, &lse})) {
+    const EfficientAttention sizes = efficient_attention(q.size(0).size, q.size(1).size, q.size(2).size, q.size(3).size, size_of(q.dtype()),
+                                                         dropout > 0, torch.device.compute_capability);
+    out = empty_heads_inside(torch, op, q.shape(), q.dtype());
+    if (q.requires_grad()) lse = torch.scratch(op, sizes.logsumexp).named("attention log-sum-exp");
+    Tensor accumulator;
+    if (sizes.output_accumulator != 0)
+      accumulator = torch.scratch(op, sizes.output_accumulator).named("memory-efficient attention: float32 output");
+    OpInfo info{.kind = op, .inputs = 3, .outputs = 1, .scalar = scaled_for};
+    std::vector<TensorId> operands{q.id(), k.id(), v.id(), out.id()};
+    if (lse) {
+      operands.push_back(lse.id());
+      ++info.outputs;
+    }
+    if (accumulator) {
+      operands.push_back(accumulator.id());
+      ++info.scratch;
+    }
+    torch.recorder.op(info, operands);
+    accumulator.reset();
+    keep(torch, {&out, &lse});
   }
-  if (accumulator) {
-    operands.push_back(accumulator.id());
-    ++info.scratch;
-  }
-  torch.recorder.op(info, operands);
-  accumulator.reset();
   if (node) {
     node->logsumexp.save_output(lse);
     node->output.save_output(out);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "torch/autograd.h"
+#include "torch/checkpoint.h"
 #include "torch/ops.h"
 #include "torch/ops/attention.h"
 
@@ -90,7 +91,13 @@ Tensor math_attention(const Tensor& q, const Tensor& k, const Tensor& v, const T
     scores = matmul(query, transpose(scaled_key, 2, 3));
     scores.named("attention scores");
   }
-  if (scores && mask) add_(scores, mask);
+  if (scores && mask) {
+    if (dispatch_mode_enabled(torch)) {
+      scores = add(scores, mask);
+    } else {
+      add_(scores, mask);
+    }
+  }
   scores = safe_softmax(scores);
   scores.named("attention probabilities");
   scores = dropout(scores, call.dropout);

@@ -1,6 +1,7 @@
 // Products of matrices: cuBLAS, its workspace, and the copies that make operands fit for it.
 #include "torch/autocast.h"
 #include "torch/autograd.h"
+#include "torch/checkpoint.h"
 #include "torch/ops.h"
 
 namespace whatfits::torch {
@@ -12,9 +13,12 @@ Tensor product(OpKind kind, const Tensor& a, const Tensor& b) {
   Torch& torch = a.torch();
   Shape shape = a.shape();
   shape[-1] = b.size(-1);
-  Tensor out = torch.empty(kind, shape, a.dtype());
+  Tensor out;
+  if (recall(torch, {&out})) return out;
+  out = torch.empty(kind, shape, a.dtype());
   torch.need_blas_workspace();
   torch.recorder.op({.kind = kind}, {a.id(), b.id()}, {out.id()});
+  keep(torch, {&out});
   return out;
 }
 
@@ -99,7 +103,9 @@ Tensor addmm(const Tensor& bias_in, const Tensor& a_in, const Tensor& b_in) {
   if (node && node->wants(1)) node->mat2.save(b);
   if (node) node->column_major = is_column_major(b);
   if (torch.stopped) return {};
-  Tensor out = torch.empty(OpKind::addmm, {a.size(0), b.size(1)}, a.dtype());
+  Tensor out;
+  if (recall(torch, {&out})) return attach(std::move(out), node);
+  out = torch.empty(OpKind::addmm, {a.size(0), b.size(1)}, a.dtype());
   // cublasLt adds the bias in its epilogue and wants scratch of its own, 1 MiB by default (CUBLASLT_WORKSPACE_SIZE); it does not
   // take matrices with a single row or column of weights.
   if (b.size(0).size > 1 && b.size(1).size > 1) {
@@ -111,6 +117,7 @@ Tensor addmm(const Tensor& bias_in, const Tensor& a_in, const Tensor& b_in) {
     torch.need_blas_workspace();
     torch.recorder.op({.kind = OpKind::addmm}, {bias.id(), a.id(), b.id()}, {out.id()});
   }
+  keep(torch, {&out});
   return attach(std::move(out), node);
 }
 
@@ -134,12 +141,15 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (torch.stopped) return {};
   Shape shape = a.shape();
   shape[-1] = b.size(-1);
-  Tensor out = torch.empty(OpKind::bmm, shape, a.dtype());
+  Tensor out;
+  if (recall(torch, {&out})) return attach(std::move(out), node);
+  out = torch.empty(OpKind::bmm, shape, a.dtype());
   const With no_grad(torch.grad_enabled, false);
   const Tensor left = blas_takes(a) ? a : contiguous(a);
   const Tensor right = blas_takes(b) ? b : contiguous(b);
   torch.need_blas_workspace();
   torch.recorder.op({.kind = OpKind::bmm}, {left.id(), right.id()}, {out.id()});
+  keep(torch, {&out});
   return attach(std::move(out), node);
 }
 
@@ -176,9 +186,12 @@ Tensor baddbmm(const Tensor& input_in, const Tensor& a_in, const Tensor& b_in) {
   if (torch.stopped) return {};
   Shape shape = a.shape();
   shape[-1] = b.size(-1);
-  Tensor out = torch.empty(OpKind::baddbmm, shape, a.dtype());
+  Tensor out;
+  if (recall(torch, {&out})) return attach(std::move(out), node);
+  out = torch.empty(OpKind::baddbmm, shape, a.dtype());
   torch.need_blas_workspace();
   torch.recorder.op({.kind = OpKind::baddbmm}, {input.id(), a.id(), b.id()}, {out.id()});
+  keep(torch, {&out});
   return attach(std::move(out), node);
 }
 
