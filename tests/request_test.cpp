@@ -240,6 +240,12 @@ TEST_CASE("attention that PyTorch refuses", "[request]") {
                 "sdpa_kernel, where PyTorch picks memory-efficient" +
                     reason));
   CHECK(with("sdpa-math", "fp32", 5, "8.6", checkpoint + "32") == Lines{});
+  // A selective one looks for the results of the operator that forward called, and finds none.
+  CHECK(with(efficient, "bf16", 64, "8.6", R"(, "checkpointing": "selective", "seq_len": 32)") ==
+        refused(efficient,
+                "must be sdpa or eager with checkpointing selective: a checkpointed block runs again outside of the script's "
+                "sdpa_kernel, where PyTorch picks flash" +
+                    reason));
   CHECK(with(efficient, "bf16", 64, "8.6", checkpoint + "33") ==
         Lines{"seq_len: \"33\" is not allowed: must be a multiple of 32 with attention sdpa-efficient and checkpointing full: a "
               "checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks flash" +

@@ -111,8 +111,9 @@ void check_attention(Reader& request, const Config& config) {
   const std::string reason = "a checkpointed block runs again outside of the script's sdpa_kernel, where PyTorch picks " +
                              std::string(picked == AttentionBackend::flash ? "flash" : "memory-efficient") +
                              " attention, which saves other tensors";
-  if (forced == AttentionBackend::math) {
-    request.not_allowed("attention", word, "must be sdpa or eager with checkpointing full: " + reason);
+  if (forced == AttentionBackend::math || config.checkpointing == Checkpointing::selective) {
+    request.not_allowed("attention", word,
+                        "must be sdpa or eager with checkpointing " + std::string(to_string(config.checkpointing)) + ": " + reason);
   } else if (config.seq_len % 32 != 0) {
     request.not_allowed("seq_len", config.seq_len,
                         "must be a multiple of 32 with attention sdpa-efficient and checkpointing full: " + reason);
