@@ -113,12 +113,14 @@ Json lines(const std::vector<ClosedLine>& list) {
   return out;
 }
 
-/// `error_band`: the worst error of a peak among the runs near, as a part of it; null where none is.
+/// `error_band`: the worst error of a peak among the runs near, percent, rounded up to hundredths; null where none is near.
 Json accuracy_of(const Report& report) {
   if (report.by_formula) return {{"basis", "formula"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
   const Near near = near_runs(report.request);
   Json out{{"basis", "replay"}, {"measured_rows_near", near.runs}, {"error_band", nullptr}};
-  if (near.runs > 0) out["error_band"] = static_cast<double>(near.worst_ppm) / 1e6;
+  // A whole 0: JavaScript writes no other, and the answers have to be the same text.
+  if (near.runs > 0) out["error_band"] = 0;
+  if (near.worst_ppm > 0) out["error_band"] = static_cast<double>((near.worst_ppm + 99) / 100) / 100;
   put(out, "words", in_words(near));
   return out;
 }

@@ -129,7 +129,7 @@ export interface Report {
   ledger: LedgerRow[];
   categories: Categories;
   time?: Time;
-  accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; error_band: number | null; words?: string };
+  accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; /** percent */ error_band: number | null; words?: string };
   assumptions: string[];
 }
 
