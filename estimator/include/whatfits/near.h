@@ -18,6 +18,9 @@ struct Near {
 };
 Near near_runs(const Config& config);
 
+/// Hundredths of a percent, rounded up: what is off at all is not exact.
+inline std::int64_t hundredths_of_percent(std::int64_t ppm) { return (ppm + 99) / 100; }
+
 /// "33 recorded runs like this one (…) are predicted to the byte."
 std::string in_words(const Near& near);
 

@@ -120,7 +120,7 @@ Json accuracy_of(const Report& report) {
   Json out{{"basis", "replay"}, {"measured_rows_near", near.runs}, {"error_band", nullptr}};
   // A whole 0: JavaScript writes no other, and the answers have to be the same text.
   if (near.runs > 0) out["error_band"] = 0;
-  if (near.worst_ppm > 0) out["error_band"] = static_cast<double>((near.worst_ppm + 99) / 100) / 100;
+  if (near.worst_ppm > 0) out["error_band"] = static_cast<double>(hundredths_of_percent(near.worst_ppm)) / 100;
   put(out, "words", in_words(near));
   return out;
 }

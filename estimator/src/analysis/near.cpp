@@ -33,9 +33,8 @@ Kind kind_of(const Config& c) {
           c.checkpointing,    c.lora.has_value(), c.parallel ? 1 + static_cast<int>(c.parallel->strategy) : 0};
 }
 
-/// Rounded up: "within" must hold.
 std::string percent(std::int64_t ppm) {
-  const std::int64_t hundredths = (ppm + 99) / 100;
+  const std::int64_t hundredths = hundredths_of_percent(ppm);
   const std::string rest = std::to_string(hundredths % 100);
   return std::to_string(hundredths / 100) + "." + (rest.size() < 2 ? "0" : "") + rest + " %";
 }

@@ -164,8 +164,8 @@ Gpt2FromScratch::Output Gpt2FromScratch::forward(const Tensor& idx, const Tensor
   x.named("residual stream");
   for (const Block& block : blocks_) {
     if (config_.checkpointing != Checkpointing::none) {
-      const auto kind = config_.checkpointing == Checkpointing::selective ? torch::CheckpointKind::selective : torch::CheckpointKind::plain;
-      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return call(block, input); }, kind);
+      const bool selective = config_.checkpointing == Checkpointing::selective;
+      x = torch::checkpoint(x, [this, &block](const Tensor& input) { return call(block, input); }, selective);
     } else {
       x = call(block, x);
     }

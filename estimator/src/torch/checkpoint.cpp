@@ -65,14 +65,14 @@ Tensor CheckpointPlace::unpack() {
   return std::move(value);
 }
 
-Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, CheckpointKind kind) {
+Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, bool selective) {
   if (!x) return {};
   Torch& torch = x.torch();
   const Ref<CheckpointFrame> frame(new CheckpointFrame(std::move(run), x));
   frame->autocast_enabled = torch.autocast.enabled;
   frame->autocast_dtype = torch.autocast.dtype;
-  frame->selective = kind == CheckpointKind::selective;
-  if (frame->selective) {
+  frame->selective = selective;
+  if (selective) {
     torch.note(
         "selective checkpointing keeps the results of mm, addmm, bmm, baddbmm and of fused attention "
         "(create_selective_checkpoint_contexts with these)");

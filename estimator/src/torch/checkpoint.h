@@ -53,10 +53,9 @@ struct CheckpointPlace : Pooled {
   Tensor unpack();
 };
 
-/// What a block does with its tensors when it is checkpointed. The operators of a selective one are those that
-/// create_selective_checkpoint_contexts is given in the script: mm, addmm, bmm, baddbmm, flash and memory-efficient attention.
-enum class CheckpointKind : std::uint8_t { plain, selective };
-Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, CheckpointKind kind = CheckpointKind::plain);
+/// The operators of a selective one are those that create_selective_checkpoint_contexts is given in the script: mm, addmm, bmm, baddbmm,
+/// flash and memory-efficient attention.
+Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, bool selective = false);
 
 /// Around an operator of that list: in forward its results are kept; where the block runs again they come from there, the operator does
 /// not run, and recall() is true. Undefined results are none.

@@ -113,16 +113,16 @@ Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> for
   switch (config.checkpointing) {
     case Checkpointing::full:
     case Checkpointing::selective: {
-      const auto kind = config.checkpointing == Checkpointing::selective ? torch::CheckpointKind::selective : torch::CheckpointKind::plain;
+      const bool selective = config.checkpointing == Checkpointing::selective;
       const bool frozen = config.trainable.what != Trainable::What::all;
-      if (!frozen) return torch::checkpoint(x, std::move(forward), kind);
+      if (!frozen) return torch::checkpoint(x, std::move(forward), selective);
       Tensor out = torch::checkpoint(
           x,
           [this, forward = std::move(forward)](const Tensor& input) {
             if (torch.thread == torch::Thread::backward) release_unreached();
             return forward(input);
           },
-          kind);
+          selective);
       if (x && out && !out.requires_grad()) {
         unreached_.push_back(x);
         torch.note(
