@@ -91,8 +91,8 @@ export async function pack(wasm, unpacker) {
   return packed;
 }
 
-/** As web/src/core/compile.ts does it. */
-async function unpack(packed) {
+/** As web/src/core/compile.ts does it; throws, or gives something else, where `packed` is damaged. @returns {Promise<Uint8Array>} */
+export async function unpack(packed) {
   const outer = await WebAssembly.compile(packed);
   const [section] = WebAssembly.Module.customSections(outer, 'packed');
   const { memory, space, unpack, join } = (await WebAssembly.instantiate(outer)).exports;
