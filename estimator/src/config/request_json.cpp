@@ -70,6 +70,16 @@ ordered_json device_json(const Device& device) {
   return out;
 }
 
+// What was free is the device's.
+ordered_json calibration_json(const Calibration& calibration) {
+  ordered_json out;
+  out["extra_mib"] = calibration.extra_mib;
+  out["reserved_per_mille"] = nullptr;
+  if (calibration.reserved_per_mille > 0) out["reserved_per_mille"] = calibration.reserved_per_mille;
+  out["from"] = calibration.from;
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(Precision value) { return word_of(config::precision_words(), value); }
@@ -128,7 +138,10 @@ ordered_json request_json(const Config& config) {
   out["engine"] = to_string(config.engine);
   out["torch"] = config.torch;
   out["transformers"] = config.transformers;
-  out["device"] = device_json(config.device);
+  Device device = config.device;
+  if (config.calibration) device.free_mib += config.calibration->extra_mib;
+  out["device"] = device_json(device);
+  if (config.calibration) out["calibration"] = calibration_json(*config.calibration);
   out["steps"] = config.steps;
   out["script"]["warmup_matmul"] = config.script.warmup_matmul;
   const Script& script = config.script;
