@@ -143,9 +143,11 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
         Lines{"precision: \"amp-bf6\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean amp-bf16?"});
   CHECK(lines_with(R"("precision": 16)") ==
         Lines{"precision: \"16\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16"});
-  CHECK(lines_with(R"("optimizer": "muon")") ==
-        Lines{"optimizer: \"muon\" is not supported yet: only adamw, adamw-fused, adamw-for-loop, sgd, sgd-momentum, adam, adam-amsgrad, "
-              "sgd-momentum-fused, adagrad, rmsprop, adafactor, adafactor-foreach, adafactor-transformers and none are supported so far"});
+  CHECK(
+      lines_with(R"("optimizer": "muno")") ==
+      Lines{"optimizer: \"muno\" is not allowed: must be one of adamw, adamw-fused, adamw-for-loop, sgd, sgd-momentum, adam, adam-amsgrad, "
+            "sgd-momentum-fused, adagrad, rmsprop, adafactor, adafactor-foreach, adafactor-transformers, none, adamw-8bit, "
+            "adamw-8bit-paged, muon or lion; did you mean muon?"});
   CHECK(lines_with(R"("checkpointing": "selective")").empty());
   CHECK(lines_of(R"({"model": "gpt2", "checkpointing": "selective", "trainable": "last:1"})") ==
         Lines{"checkpointing: \"selective\" is not allowed: must be none or full where parameters are frozen: what blocks keep that no "
@@ -158,8 +160,9 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
         Lines{"lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
   CHECK(lines_with(R"("lora": {"rank": 0, "targets": [], "base": "nf4"})") ==
         Lines{"lora.rank: \"0\" is not allowed: must be a whole number from 1 to 4096",
-              "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]",
-              "lora.base: \"nf4\" is not supported yet: only null is supported so far"});
+              "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+  CHECK(lines_with(R"("lora": {"rank": 8, "targets": ["c_attn"], "base": "nf3"})") ==
+        Lines{"lora.base: \"nf3\" is not allowed: must be null or nf4"});
   CHECK(lines_with(R"("trainable": "last:0")") ==
         Lines{"trainable: \"last:0\" is not allowed: must be all, all-but-embeddings or last:N, with N from 1 to the model's 12 blocks"});
   CHECK(lines_with(R"("trainable": "last:2", "dropout": 0.1, "script": {"data": "once"})") ==

@@ -43,6 +43,7 @@ std::vector<NamedConfig> oddities() {
   add(R"("clip_grad_norm": true, "precision": "amp-fp16", "zero_grad": "zero-fill")");
   add(R"("zero_grad": "zero-fill")");
   add(R"("zero_grad": "zero-fill", "optimizer": "sgd", "checkpointing": "full")");
+  for (const char* optimizer : {"adamw-8bit", "adamw-8bit-paged", "muon", "lion"}) add(R"("optimizer": ")" + std::string(optimizer) + '"');
   add(R"("allocator": {"expandable_segments": true})");
   add(R"("allocator": {"expandable_segments": true}, "precision": "amp-fp16", "grad_accumulation": 2)");
   add(R"("parallel": {"strategy": "ddp", "gpus": 8})");

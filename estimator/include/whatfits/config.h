@@ -27,7 +27,16 @@ enum class Optimizer : std::uint8_t {
   adafactor,
   adafactor_foreach,
   adafactor_transformers,
-  none
+  none,
+  adamw_8bit,
+  adamw_8bit_paged,
+  muon,
+  lion
+};
+/// How the loss is computed from the last hidden states.
+enum class Loss : std::uint8_t {
+  standard,     ///< as the model's code does: all logits, then the loss
+  fused_linear  ///< Liger's fused linear cross-entropy: logits of some tokens at a time, their gradients made at once
 };
 enum class Checkpointing : std::uint8_t { none, full, full_reentrant, selective };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
@@ -149,6 +158,8 @@ struct Lora {
   std::vector<std::string> targets;  ///< last parts of module names
   double dropout = 0;
   bool base_dtype = false;  ///< adapters in the base's type, not in fp32
+  bool nf4 = false;         ///< QLoRA: the linear layers of the base but the head in 4 bits
+  bool prepare = true;      ///< with that: PEFT's prepare_model_for_kbit_training, what is not quantised in fp32
 
   friend bool operator==(const Lora&, const Lora&) = default;
 };
@@ -180,6 +191,7 @@ struct Config {
   Attention attention = Attention::eager;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::none;
+  Loss loss = Loss::standard;
   std::int64_t grad_accumulation = 1;  ///< micro-batches per optimizer step
   bool clip_grad_norm = false;
   ZeroGrad zero_grad = ZeroGrad::set_to_none;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "whatfits/config.h"
 
@@ -15,8 +16,12 @@ struct Near {
   std::int64_t worst_ppm = 0;    ///< worst error of a peak, allocated or reserved, in millionths of what was recorded
   std::int64_t family_runs = 0;  ///< of the model type, whatever the rest
   std::int64_t family_worst_ppm = 0;
+  bool described = false;  ///< part of it follows published code that no recorded run stands behind: none is near
 };
 Near near_runs(const Config& config);
+
+/// What of a run is modelled from published code and not held to runs of PyTorch, a line each; as a rule none. For assumptions.
+std::vector<std::string> described(const Config& config);
 
 /// Hundredths of a percent, rounded up: what is off at all is not exact.
 inline std::int64_t hundredths_of_percent(std::int64_t ppm) { return (ppm + 99) / 100; }

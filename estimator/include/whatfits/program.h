@@ -181,7 +181,13 @@ enum class OpKind : std::uint8_t {
   adam,
   adafactor,
   adagrad,
-  rmsprop
+  rmsprop,
+  quantize_4bit,
+  dequantize_4bit,
+  adamw_8bit,
+  lion,
+  muon,
+  fused_cross_entropy
 };
 std::string_view name_of(OpKind kind);
 

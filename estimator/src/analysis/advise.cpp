@@ -65,10 +65,22 @@ std::vector<Change> changes(const Config& now) {
       now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
   offer(now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop, "optimizer", "\"adamw-fused\"",
         "fused AdamW: no temporaries in its step", "none, usually faster", [](Config& c) { c.optimizer = Optimizer::adamw_fused; });
+  offer(adam, "optimizer", "\"adamw-8bit\"", "8-bit AdamW: a byte for each moment, not the parameter's width",
+        "moments are rounded to 8 bits: another result, mostly as good; needs bitsandbytes",
+        [](Config& c) { c.optimizer = Optimizer::adamw_8bit; });
+  offer(adam, "optimizer", "\"lion\"", "Lion: one state tensor a parameter, not two",
+        "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::lion; });
   offer(adam, "optimizer", "\"sgd-momentum\"", "SGD with momentum: one state tensor a parameter, not two",
         "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::sgd_momentum; });
   offer(adam || now.optimizer == Optimizer::sgd_momentum, "optimizer", "\"sgd\"", "plain SGD: no state at all",
         "another optimizer: transformers train poorly with it", [](Config& c) { c.optimizer = Optimizer::sgd; });
+  if (now.lora && !now.lora->nf4) {
+    Config in_4_bits = now;
+    in_4_bits.lora->nf4 = true;
+    offer(true, "lora", request_json(in_4_bits)["lora"].dump(), "QLoRA: the frozen linear layers in 4 bits",
+          "the base is rounded to 4 bits, another result, and unpacked for every product: slower; needs bitsandbytes",
+          [](Config& c) { c.lora->nf4 = true; });
+  }
   offer(now.parallel && now.parallel->strategy == Parallel::Strategy::ddp, "parallel",
         "{\"strategy\": \"fsdp\", \"gpus\": " + std::to_string(now.parallel ? now.parallel->gpus : 0) + "}",
         "FSDP2: parameters, gradients and optimizer state in shards", "parameters are gathered twice a step: more communication",

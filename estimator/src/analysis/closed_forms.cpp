@@ -19,7 +19,7 @@ struct StateSizes {
 /// How many moments an optimizer keeps per parameter; the account itself only knows Adam's two.
 Bytes moments(Optimizer optimizer) {
   if (optimizer == Optimizer::sgd) return 0;
-  if (optimizer == Optimizer::sgd_momentum) return 1;
+  if (optimizer == Optimizer::sgd_momentum || optimizer == Optimizer::lion) return 1;
   return 2;
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/ledger.h"
 #include "analysis/replay.h"
 #include "analysis/report.h"
+#include "whatfits/near.h"
 #include "whatfits/picture.h"
 
 namespace whatfits {
@@ -84,6 +85,8 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
   if (config.parallel) parallel_notes(config, notes);
+  const std::vector<std::string> modelled = described(config);
+  notes.insert(notes.end(), modelled.begin(), modelled.end());
   notes.insert(notes.end(), program.notes.begin(), program.notes.end());
   return report;
 }

@@ -49,11 +49,12 @@ std::string predicted(std::int64_t runs, std::int64_t worst_ppm) {
 Near near_runs(const Config& config) {
   const Kind kind = kind_of(config);
   Near near;
+  near.described = !described(config).empty();
   for (const Recorded& row : kRecorded) {
     if (row.kind.model_type != kind.model_type) continue;
     near.family_runs += row.runs;
     near.family_worst_ppm = std::max<std::int64_t>(near.family_worst_ppm, row.worst_ppm);
-    if (row.kind != kind) continue;
+    if (row.kind != kind || near.described) continue;
     near.runs += row.runs;
     near.worst_ppm = std::max<std::int64_t>(near.worst_ppm, row.worst_ppm);
   }
@@ -62,6 +63,9 @@ Near near_runs(const Config& config) {
 
 std::string in_words(const Near& near) {
   const auto count = [](std::int64_t runs) { return std::to_string(runs) + (runs == 1 ? " recorded run" : " recorded runs"); };
+  if (near.described)
+    return "Part of this run is modelled from published code, and no recorded run of PyTorch stands behind that part; the assumptions name "
+           "it.";
   if (near.runs > 0)
     return count(near.runs) + " of PyTorch like this one, by model, precision, attention and checkpointing," +
            predicted(near.runs, near.worst_ppm) + ".";

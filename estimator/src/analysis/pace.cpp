@@ -23,6 +23,9 @@ bool in_place(OpKind kind) {
     case OpKind::adagrad:
     case OpKind::rmsprop:
     case OpKind::adafactor:
+    case OpKind::adamw_8bit:
+    case OpKind::lion:
+    case OpKind::muon:
       return true;
     default:
       return false;

@@ -20,9 +20,10 @@ inline const Words& attention_words() {
   return words;
 }
 inline const Words& optimizer_words() {
-  static const Words words{{"adamw", "adamw-fused", "adamw-for-loop", "sgd", "sgd-momentum", "adam", "adam-amsgrad", "sgd-momentum-fused",
-                            "adagrad", "rmsprop", "adafactor", "adafactor-foreach", "adafactor-transformers", "none"},
-                           {"adamw-8bit", "adamw-8bit-paged", "muon", "lion"}};
+  static const Words words{
+      {"adamw", "adamw-fused", "adamw-for-loop", "sgd", "sgd-momentum", "adam", "adam-amsgrad", "sgd-momentum-fused", "adagrad", "rmsprop",
+       "adafactor", "adafactor-foreach", "adafactor-transformers", "none", "adamw-8bit", "adamw-8bit-paged", "muon", "lion"},
+      {}};
   return words;
 }
 inline const Words& checkpointing_words() {

@@ -15,18 +15,6 @@ using config::only_supported;
 using config::Reader;
 using nlohmann::json;
 
-// A key whose only value so far is null. `known` tells the contract's other values from nonsense.
-template <typename Known>
-void only_null(Reader& reader, std::string_view key, const char* must, Known known) {
-  const json* value = reader.find(key);
-  if (value == nullptr || value->is_null()) return;
-  if (known(*value)) {
-    reader.unsupported(key, *value, only_supported({"null"}));
-  } else {
-    reader.not_allowed(key, *value, must);
-  }
-}
-
 void only_word(Reader& reader, const FixedWord& fixed) {
   std::size_t index = 0;
   reader.word(fixed.key, {{fixed.value}, fixed.later}, index);
@@ -133,7 +121,18 @@ void read_lora(Reader& reader, Lora& out) {
   read_probability(reader, "dropout", out.dropout);
   std::size_t index = 0;
   if (reader.word("adapter_dtype", {{"fp32", "base"}, {}}, index)) out.base_dtype = index == 1;
-  only_null(reader, "base", "must be null", [](const json& value) { return value == "nf4" || value == "int8"; });
+  if (const json* base = reader.find("base"); base != nullptr && !base->is_null()) {
+    if (*base == "nf4") {
+      out.nf4 = true;
+    } else if (*base == "int8") {
+      reader.unsupported("base", *base, only_supported({"null", "nf4"}));
+    } else {
+      reader.not_allowed("base", *base, "must be null or nf4");
+    }
+  }
+  if (reader.find("prepare") != nullptr && !out.nf4)
+    reader.statement("prepare", "belongs to a base in 4 bits; leave it out with base null");
+  reader.boolean("prepare", out.prepare);
 }
 
 void read_parallel(Reader& reader, Parallel& out) {

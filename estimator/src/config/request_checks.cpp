@@ -96,9 +96,12 @@ void check_attention(Reader& request, const Config& config) {
   const AttentionBackend forced = config.attention == Attention::sdpa_math        ? AttentionBackend::math
                                   : config.attention == Attention::sdpa_efficient ? AttentionBackend::efficient
                                                                                   : AttentionBackend::flash;
+  // Between 4-bit layers all is float32 once the model is prepared, but for what autocast casts.
+  const bool wide = config.lora && config.lora->nf4 && config.lora->prepare &&
+                    (config.precision == Precision::bf16 || config.precision == Precision::fp16);
   const torch::AttentionCase facts{
-      .element_bytes = config.precision == Precision::fp32 ? Bytes{4} : Bytes{2},
-      .bfloat = config.precision == Precision::bf16 || config.precision == Precision::amp_bf16,
+      .element_bytes = config.precision == Precision::fp32 || wide ? Bytes{4} : Bytes{2},
+      .bfloat = !wide && (config.precision == Precision::bf16 || config.precision == Precision::amp_bf16),
       .head_size = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head};
   const json word(std::string(to_string(config.attention)));
   const std::string why = forced == AttentionBackend::flash       ? no_flash(facts, config.device)
@@ -167,6 +170,18 @@ void check_hugging_face(Reader& request, const Config& config) {
   }
 }
 
+// A base in four bits: what Transformers and bitsandbytes do not quantise, and what has not been tried.
+void check_quantised(Reader& request, const Config& config) {
+  if (!config.lora || !config.lora->nf4) return;
+  const auto must = [&request](bool wrong, const char* why) {
+    if (wrong) request.not_allowed("lora.base", "nf4", why);
+  };
+  must(config.model.model_type == "falcon",
+       "must be null for Falcon: Transformers leaves out its linear layers, which are of a class of their own");
+  must(config.checkpointing == Checkpointing::selective, "must be null with checkpointing selective");
+  must(config.parallel.has_value(), "must be null with parallel");
+}
+
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
 std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
@@ -208,6 +223,7 @@ bool eager_only(const std::string& model_type) { return model_type == "bloom" ||
 void check_together(Reader& request, const Config& config) {
   check_script(request, config);
   check_hugging_face(request, config);
+  check_quantised(request, config);
   check_attention(request, config);
   check_parallel(request, config);
   check_size(request, config);

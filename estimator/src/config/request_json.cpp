@@ -28,6 +28,10 @@ ordered_json lora_json(const Lora& lora) {
   out["dropout"] = lora.dropout;
   out["adapter_dtype"] = lora.base_dtype ? "base" : "fp32";
   out["base"] = nullptr;
+  if (lora.nf4) {
+    out["base"] = "nf4";
+    out["prepare"] = lora.prepare;
+  }
   return out;
 }
 

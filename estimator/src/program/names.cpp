@@ -115,8 +115,14 @@ std::string_view name_of(OpKind kind) {
                                         "adam",
                                         "adafactor",
                                         "adagrad",
-                                        "rmsprop"};
-  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::rmsprop) + 1);
+                                        "rmsprop",
+                                        "quantize_4bit",
+                                        "dequantize_4bit",
+                                        "adamw_8bit",
+                                        "lion",
+                                        "muon",
+                                        "fused_cross_entropy"};
+  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::fused_cross_entropy) + 1);
   return names[static_cast<int>(kind)];
 }
 

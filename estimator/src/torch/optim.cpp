@@ -54,6 +54,13 @@ void OptimizerState::step() {
       return adafactor_foreach();
     case Optimizer::adafactor_transformers:
       return adafactor_transformers();
+    case Optimizer::adamw_8bit:
+    case Optimizer::adamw_8bit_paged:
+      return adamw_8bit();
+    case Optimizer::muon:
+      return muon();
+    case Optimizer::lion:
+      return lion();
     case Optimizer::none:
       return;
   }

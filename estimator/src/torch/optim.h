@@ -3,6 +3,7 @@
 // Sources: torch/optim/adamw.py, sgd.py, torch/nn/utils/clip_grad.py and torch/amp/grad_scaler.py of PyTorch 2.6.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "torch/tensor.h"
@@ -29,6 +30,9 @@ class OptimizerState {
   void adafactor_foreach();       ///< the same, all matrices and then all vectors at once
   void adafactor_transformers();  ///< transformers.Adafactor with relative steps
   void make_adafactor_state();
+  void adamw_8bit();  ///< bitsandbytes' AdamW8bit and PagedAdamW8bit
+  void muon();        ///< torch.optim.Muon for the matrices of the blocks, AdamW for the rest
+  void lion();        ///< lion-pytorch
   void make_adam_state(bool step_on_device);
   void adam(OpKind kind, std::size_t i, std::initializer_list<TensorId> scratch);
 
@@ -38,9 +42,13 @@ class OptimizerState {
   std::vector<Tensor> steps_;    ///< fused only: a counter on the device for each parameter
   std::vector<Tensor> exp_avg_;  ///< momentum_buffer of SGD
   std::vector<Tensor> exp_avg_sq_;
-  std::vector<Tensor> max_exp_avg_sq_;  ///< AMSGrad's
-  std::vector<Tensor> row_, col_;       ///< Adafactor's factors of a matrix; of a vector `row_` is the variance
-  std::vector<Tensor> rms_;             ///< of transformers' Adafactor
+  std::vector<Tensor> max_exp_avg_sq_;   ///< AMSGrad's
+  std::vector<Tensor> row_, col_;        ///< Adafactor's factors of a matrix; of a vector `row_` is the variance
+  std::vector<Tensor> rms_;              ///< of transformers' Adafactor
+  std::vector<Tensor> absmax_;           ///< scales of 8-bit moments, two for each parameter
+  std::vector<Tensor> maps_;             ///< code books of 8-bit moments, two for all
+  std::vector<Tensor> matrices_, rest_;  ///< Muon's parameters, and those it leaves to AdamW
+  std::unique_ptr<OptimizerState> adamw_of_rest_;
 };
 
 /// torch.nn.utils.clip_grad_norm_ with the foreach kernels.

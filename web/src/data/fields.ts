@@ -61,8 +61,8 @@ export const FIELDS: readonly Field[] = [
         adamw: 'AdamW (foreach)', 'adamw-fused': 'AdamW fused', 'adamw-for-loop': 'AdamW for-loop', adam: 'Adam', 'adam-amsgrad': 'Adam, AMSGrad',
         'sgd-momentum': 'SGD, momentum', 'sgd-momentum-fused': 'SGD, momentum, fused', sgd: 'SGD', adagrad: 'Adagrad', rmsprop: 'RMSprop',
         adafactor: 'Adafactor', 'adafactor-foreach': 'Adafactor (foreach)', 'adafactor-transformers': 'Adafactor of Transformers', none: 'none: no step',
+        'adamw-8bit': 'AdamW 8-bit', 'adamw-8bit-paged': 'AdamW 8-bit, paged', muon: 'Muon', lion: 'Lion',
       },
-      { 'adamw-8bit': 'AdamW 8-bit', 'adamw-8bit-paged': 'AdamW 8-bit, paged', muon: 'Muon', lion: 'Lion' },
     ),
   },
   {

@@ -90,6 +90,7 @@ class CausalLM {
   /// `labels` undefined: no loss is computed. `attention_mask` undefined: none was passed.
   virtual CausalLMOutput forward(const Tensor& input_ids, const Tensor& labels, const Tensor& attention_mask) = 0;
   const std::vector<Tensor>& trainable() const { return build.trainable(); }
+  void finish() { build.finish(); }
 
  protected:
   CausalLM(torch::Torch& torch_, const Config& config_);

@@ -67,7 +67,10 @@ std::vector<std::string_view> linear_names(std::string_view model_type) {
 
 std::unique_ptr<CausalLM> make_model(torch::Torch& torch, const Config& config) {
   for (const Family& family : kFamilies) {
-    if (family.model_type == config.model.model_type) return family.make(torch, config);
+    if (family.model_type != config.model.model_type) continue;
+    std::unique_ptr<CausalLM> model = family.make(torch, config);
+    model->finish();
+    return model;
   }
   return nullptr;
 }

@@ -81,7 +81,7 @@ class Opt final : public CausalLM {
       pos_embeds = torch::embedding(embed_positions_, shifted);
     }
     pos_embeds.named("position embeddings");
-    if (project_in_.weight) inputs_embeds = project_in_(inputs_embeds);
+    if (project_in_) inputs_embeds = project_in_(inputs_embeds);
     Tensor hidden = torch::add(inputs_embeds, pos_embeds);
     hidden.named("residual stream");
     for (const Block& b : blocks_) {
@@ -89,7 +89,7 @@ class Opt final : public CausalLM {
     }
     torch.recorder.layer(kNoLayer);
     if (final_layer_norm_.weight) hidden = final_layer_norm_(hidden);
-    if (project_out_.weight) hidden = project_out_(hidden);
+    if (project_out_) hidden = project_out_(hidden);
     return hidden;
   }
 
