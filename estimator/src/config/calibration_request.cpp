@@ -37,8 +37,9 @@ void read_calibration(Reader& request, Config& out, std::vector<Problem>& proble
   } else if (calibration.extra_mib >= free) {
     reader.not_allowed("extra_mib", *reader.find("extra_mib"), "must be below what is free (" + std::to_string(free) + ")");
   } else {
-    out.device.free_mib = free - calibration.extra_mib;
     if (has_free) out.device.free_assumed = false;
+    if (free != out.device.free_mib) out.device.preset.clear();
+    out.device.free_mib = free - calibration.extra_mib;
     out.calibration = std::move(calibration);
   }
 }

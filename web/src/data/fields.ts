@@ -95,6 +95,7 @@ export const FIELDS: readonly Field[] = [
   },
   { name: 'script.warmup-matmul', path: ['script', 'warmup_matmul'], kind: 'whole', label: 'Warm-up matmul', hint: 'N × N before the model, 0 for none', box: 'more' },
   { name: 'steps', path: ['steps'], kind: 'whole', label: 'Steps replayed', fallback: 3, box: 'more' },
+  { name: 'calibration', path: ['calibration'], kind: 'json', label: 'Calibration', fallback: null, box: 'hidden' },
   { name: 'device.name', path: ['device', 'name'], kind: 'text', label: 'Name', box: 'card' },
   { name: 'device.total-mib', path: ['device', 'total_mib'], kind: 'whole', label: 'Total MiB', hint: 'as CUDA reports it', box: 'card' },
   { name: 'device.free-mib', path: ['device', 'free_mib'], kind: 'whole', label: 'Free MiB', hint: 'once the context exists', box: 'card' },

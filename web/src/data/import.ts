@@ -54,6 +54,7 @@ export function importText(text: string, now: Request, engine: Engine): Imported
   if (!isObject(parsed)) return { refused: ['A config.json is one object in braces; this is not.'] };
   // What export writes can be read again: a report has the request inside, a request has a model.
   if (isObject(parsed.request) && 'model' in parsed.request) return checked({ ...parsed.request }, ['A request was read.'], engine);
+  if ('extra_mib' in parsed && 'measurements' in parsed) return checked({ ...now, calibration: parsed }, ['A calibration of the card was read.'], engine);
   if ('model' in parsed && !('model_type' in parsed)) return checked({ ...parsed }, ['A request was read.'], engine);
   return importConfig(parsed, now, engine);
 }
