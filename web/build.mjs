@@ -5,11 +5,12 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
 import { manifest } from './manifest.mjs';
+import { pack } from './pack.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const flag = process.argv.indexOf('--wasm');
@@ -30,19 +31,9 @@ function moduleAt(file) {
   }
 }
 
-/**
- * The module packed by xz, as a section of the small module beside it that unpacks it. Packed before it becomes base64: text of
- * packed bytes shrinks to their size again on the way, text of plain bytes to four thirds of it.
- */
-function pack(wasm) {
-  const unpacker = readFileSync(resolve(dirname(wasmFile), 'unpack.wasm'));
-  const lzma = execFileSync('xz', ['--format=lzma', '--lzma1=preset=9e,lc=3,lp=0,pb=0', '--stdout'], { input: wasm, maxBuffer: 1 << 26 });
-  lzma.writeBigUInt64LE(BigInt(wasm.length), 5); // xz, writing to a pipe, says that it does not know
-  const number = (n) => (n < 0x80 ? [n] : [(n & 0x7f) | 0x80, ...number(n >>> 7)]);
-  const name = Buffer.from('\x06packed');
-  return Buffer.concat([unpacker, Buffer.from([0, ...number(name.length + lzma.length)]), name, lzma]);
-}
-const packed = { 'whatfits.wasm': pack(moduleAt(wasmFile)).toString('base64'), 'whatfits-snapshot.wasm': pack(moduleAt(snapshotFile)).toString('base64') };
+const unpacker = moduleAt(resolve(dirname(wasmFile), 'unpack.wasm'));
+const packed = {};
+for (const file of [wasmFile, snapshotFile]) packed[basename(file)] = (await pack(moduleAt(file), unpacker)).toString('base64');
 const inlineWasm = {
   name: 'inline-wasm',
   setup(build) {

@@ -104,13 +104,10 @@ Json presets_json() {
   for (const DevicePreset& preset : device_presets()) devices.push_back(device_json(preset));
   Json models = Json::array();
   for (const ModelPreset& preset : model_presets()) {
-    Config config;
-    config.model = preset.config;
-    config.model.preset.clear();  // so that its dimensions are written, not its name
     Json item;
     put(item, "id", preset.id);
     put(item, "parameters", preset.parameters);
-    put(item, "config", request_json(config)["model"]);
+    put(item, "config", model_json(preset.config));
     models.push_back(std::move(item));
   }
   Json out;

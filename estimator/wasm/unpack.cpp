@@ -1,11 +1,10 @@
 // A WebAssembly module of its own that unpacks LZMA: the script that carries the calculator is a fifth smaller than with gzip, and
 // this is at full speed from its first call, which JavaScript is not. The format is the .lzma file's (its author's specification,
-// public domain) with the properties that web/build.mjs packs with: lc 3, lp 0, pb 0, the size known.
+// public domain) with the properties that web/pack.mjs packs with: lc 1, lp 0, pb 0, the size known.
 #include <cstddef>
 #include <cstdint>
 
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define WF_EXPORT(name) extern "C" __attribute__((export_name(#name), used, visibility("default")))
+#include "packed.h"
 
 extern "C" unsigned char __heap_base;  // NOLINT(bugprone-reserved-identifier): the linker's name
 
@@ -28,7 +27,7 @@ struct Chances {
   Chance align[16];
   Chance match_length[kLengths];
   Chance repeat_length[kLengths];
-  Chance literals[8][0x300];
+  Chance literals[2][0x300];
 };
 Chances chances;
 
@@ -103,7 +102,7 @@ std::uint32_t distance_after(std::uint32_t length) {
 
 /// One byte that no match gives. After a match the byte that would have gone on says what this one is not.
 std::uint8_t literal(std::uint8_t before, bool matched, std::uint32_t other) {
-  Chance* const base = chances.literals[before >> 5];
+  Chance* const base = chances.literals[before >> 7];
   std::uint32_t symbol = 1;
   while (matched && symbol < 0x100) {
     const std::uint32_t expected = other >> 7 & 1;

@@ -42,6 +42,8 @@ int run(const Arguments& arguments, Session& session) {
       return run_compare(arguments, session);
     case Command::snapshot:
       return run_snapshot(arguments, session);
+    case Command::calibrate:
+      return run_calibrate(arguments, session);
     case Command::measure:
       return run_measure(arguments, session);
     case Command::accuracy:

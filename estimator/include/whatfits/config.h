@@ -109,6 +109,16 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
+/// What was measured on a card and no replay can know; `whatfits calibrate` makes it. What was free is in the Device.
+struct Calibration {
+  /// What a run held at its peak beyond its prediction. Device::free_mib is without it.
+  std::int64_t extra_mib = 0;
+  std::int64_t reserved_per_mille = 0;  ///< reserved for 1000 allocated, for the closed form; 0: the published ratio
+  std::string from;                     ///< where it was measured, in words
+
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
 /// PYTORCH_CUDA_ALLOC_CONF, as far as it is replayed.
 struct AllocatorConfig {
   bool expandable_segments = false;
@@ -188,6 +198,7 @@ struct Config {
   std::string torch = "2.6";          ///< PyTorch version whose behaviour is replayed
   std::string transformers = "5.12";  ///< Transformers version whose code is replayed; echoed only, so far
   Device device;
+  std::optional<Calibration> calibration;
   std::int64_t steps = 3;
   Script script;
 

@@ -67,8 +67,9 @@ struct Trace {
   std::uint64_t retries = 0;
   bool fits() const { return !oom; }
   /// Whether the run can be said to go on: it repeats from some step on, which proves it; or it ran `most` steps, gave nothing back to
-  /// the device in the second half of them, and at the pace at which it took memory there a thousand steps more fit into `free`, which
-  /// is likely and no proof. (Some scripts shuffle small tensors for hundreds of steps before a state recurs.)
+  /// the device in the second half of them, and what it took there leaves room in `free`: for as much again after one rise, for a
+  /// thousand steps at that pace after several. That is likely and no proof. (Some scripts shuffle small tensors for hundreds of steps
+  /// before a state recurs; of 60 such runs replayed for 600 steps, those with one late rise had no second that mattered.)
   bool goes_on(int most, Bytes free) const;
 };
 

@@ -85,6 +85,9 @@ ParsedRequest parse_request(const nlohmann::ordered_json& request);
 /// `config` must hold (come from a parse without problems, or obey the same limits).
 nlohmann::ordered_json request_json(const Config& config);
 
+/// The request's `model` as an object, whether it is a preset or not.
+nlohmann::ordered_json model_json(const ModelConfig& model);
+
 /// The request's word for a value.
 std::string_view to_string(Precision value);
 std::string_view to_string(Attention value);

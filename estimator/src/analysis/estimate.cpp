@@ -53,6 +53,17 @@ void parallel_notes(const Config& config, std::vector<std::string>& notes) {
   notes.push_back("the time of a step is that of the rank's own kernels: what collectives take beyond them is not in it");
 }
 
+std::string calibration_words(const Config& config) {
+  const Calibration& calibration = *config.calibration;
+  std::string words = std::to_string(config.device.free_mib + calibration.extra_mib) + " MiB of " +
+                      std::to_string(config.device.total_mib) + " are free on the card";
+  if (calibration.extra_mib > 0) {
+    words += ", of which " + std::to_string(calibration.extra_mib) +
+             " are set aside for what a measured run held at its peak beyond the prediction";
+  }
+  return words + (calibration.from.empty() ? "" : ": " + calibration.from);
+}
+
 /// What is alive at the peak is the caller's.
 Report report_of(const Config& config, const Program& program, Trace trace) {
   Report report;
@@ -64,8 +75,12 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
 
   auto& notes = report.assumptions;
   notes.push_back("PyTorch " + config.torch + ": its operators, autograd and caching allocator, replayed event by event");
-  notes.push_back("nothing else on the card: " + std::to_string(config.device.free_mib) + " MiB of " +
-                  std::to_string(config.device.total_mib) + " are free once the CUDA context exists");
+  if (config.calibration) {
+    notes.push_back(calibration_words(config));
+  } else {
+    notes.push_back("nothing else on the card: " + std::to_string(config.device.free_mib) + " MiB of " +
+                    std::to_string(config.device.total_mib) + " are free once the CUDA context exists");
+  }
   if (config.device.total_assumed) notes.push_back("the card's total is assumed: the driver's figure less 1.5 %");
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
@@ -114,9 +129,11 @@ Report formula_report(const Config& config) {
     ledger.rows.push_back(std::move(row));
   }
   // Reserved by the one ratio that was measured. Multiplied before divided, saturating: a formula knows no limits.
-  const Bytes most = std::numeric_limits<Bytes>::max() / constants.reserved;
-  const Bytes reserved =
-      account.total > most ? std::numeric_limits<Bytes>::max() : account.total * constants.reserved / constants.allocated;
+  const bool calibrated = config.calibration && config.calibration->reserved_per_mille > 0;
+  const Bytes over = calibrated ? static_cast<Bytes>(config.calibration->reserved_per_mille) : constants.reserved;
+  const Bytes under = calibrated ? 1000 : constants.allocated;
+  const Bytes most = std::numeric_limits<Bytes>::max() / over;
+  const Bytes reserved = account.total > most ? std::numeric_limits<Bytes>::max() : account.total * over / under;
   ledger.counters = {account.total, reserved};
   report.trace.peak = ledger.counters;
   report.device_peak = reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
@@ -130,7 +147,10 @@ Report formula_report(const Config& config) {
     report.trace.oom = std::move(oom);
   }
   report.assumptions.push_back("a closed form: weights, gradients, optimizer state and saved activations by formula, nothing replayed");
-  report.assumptions.push_back("reserved is allocated times the one ratio measured on an A40, about 1.11: a heuristic");
+  if (config.calibration) report.assumptions.push_back(calibration_words(config));
+  report.assumptions.push_back(calibrated ? "reserved is allocated times the ratio that was measured, " +
+                                                std::to_string(config.calibration->reserved_per_mille) + " to 1000: a heuristic"
+                                          : "reserved is allocated times the one ratio measured on an A40, about 1.11: a heuristic");
   report.assumptions.insert(report.assumptions.end(), account.notes.begin(), account.notes.end());
   return report;
 }

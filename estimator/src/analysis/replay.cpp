@@ -168,16 +168,22 @@ bool Trace::goes_on(int most, Bytes free) const {
   if (oom) return false;
   if (settled) return true;
   if (static_cast<int>(steps.size()) < most) return false;
+  const std::size_t half = steps.size() / 2;
   Bytes early = 0;
-  Bytes late = 0;
+  Bytes highest = 0;
+  int rises = 0;  // in the later half
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    Bytes& highest = i < steps.size() / 2 ? early : late;
+    if (i >= half && steps[i].retries > 0) return false;
     const Bytes reserved = steps[i].peak->reserved;
-    if (reserved > highest) highest = reserved;
-    if (i >= steps.size() / 2 && steps[i].retries > 0) return false;
+    if (reserved <= highest) continue;
+    highest = reserved;
+    if (i < half) early = reserved;
+    if (i >= half) ++rises;
   }
-  const Bytes growth = late > early ? late - early : 0;  // in `most` / 2 steps
-  return late <= free && growth * 2000 / static_cast<Bytes>(most) <= free - late;
+  // One segment that was missing until now is no pace; there may be another.
+  const Bytes growth = highest - early;
+  const Bytes more = rises < 2 ? growth : growth * 2000 / static_cast<Bytes>(most);
+  return highest <= free && more <= free - highest;
 }
 
 bool Replay::part(std::size_t begin, std::size_t end, const Observer* observer) {

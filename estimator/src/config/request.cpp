@@ -195,6 +195,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.version("torch", out.torch);
   request.version("transformers", out.transformers);
   config::read_device(request, engine_holds && out.engine == Engine::torch, out.device, problems);
+  config::read_calibration(request, out, problems);
   request.integer("steps", 1, limits::steps, out.steps);
   if (out.model.model_type != "gpt2-from-scratch") out.script.warmup_matmul = 0;
   section(request, "script", problems, [&](Reader& reader) { read_script(reader, out.script); });

@@ -16,21 +16,9 @@ std::string_view word_of(const config::Words& words, Enum value) {
   return words.now[static_cast<std::size_t>(value)];
 }
 
-ordered_json model_json(const ModelConfig& model) {
+ordered_json preset_or_object(const ModelConfig& model) {
   if (const auto preset = config::find_model(model.preset); preset && preset->config == model) return model.preset;
-  ordered_json out;
-  if (model.model_type != "gpt2-from-scratch") {
-    config::write_hf_model(model, out);
-    if (!model.assumed_from.empty()) out["model_type"] = model.assumed_from;
-    return out;
-  }
-  out["model_type"] = model.model_type;
-  out["vocab_size"] = model.vocab_size;
-  out["n_positions"] = model.n_positions;
-  out["n_embd"] = model.n_embd;
-  out["n_head"] = model.n_head;
-  out["n_layer"] = model.n_layer;
-  return out;
+  return model_json(model);
 }
 
 ordered_json lora_json(const Lora& lora) {
@@ -86,6 +74,16 @@ ordered_json device_json(const Device& device) {
   return out;
 }
 
+// What was free is the device's.
+ordered_json calibration_json(const Calibration& calibration) {
+  ordered_json out;
+  out["extra_mib"] = calibration.extra_mib;
+  out["reserved_per_mille"] = nullptr;
+  if (calibration.reserved_per_mille > 0) out["reserved_per_mille"] = calibration.reserved_per_mille;
+  out["from"] = calibration.from;
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(Precision value) { return word_of(config::precision_words(), value); }
@@ -96,9 +94,25 @@ std::string_view to_string(ZeroGrad value) { return word_of(config::zero_grad_wo
 std::string_view to_string(Engine value) { return word_of(config::engine_words(), value); }
 std::string_view to_string(Parallel::Strategy value) { return word_of(config::strategy_words(), value); }
 
+ordered_json model_json(const ModelConfig& model) {
+  ordered_json out;
+  if (model.model_type != "gpt2-from-scratch") {
+    config::write_hf_model(model, out);
+    if (!model.assumed_from.empty()) out["model_type"] = model.assumed_from;
+    return out;
+  }
+  out["model_type"] = model.model_type;
+  out["vocab_size"] = model.vocab_size;
+  out["n_positions"] = model.n_positions;
+  out["n_embd"] = model.n_embd;
+  out["n_head"] = model.n_head;
+  out["n_layer"] = model.n_layer;
+  return out;
+}
+
 ordered_json request_json(const Config& config) {
   ordered_json out;
-  out["model"] = model_json(config.model);
+  out["model"] = preset_or_object(config.model);
   if (!config.model.assumed_from.empty()) out["assume"] = config.model.model_type;
   out["batch"] = config.batch;
   out["seq_len"] = config.seq_len;
@@ -128,7 +142,10 @@ ordered_json request_json(const Config& config) {
   out["engine"] = to_string(config.engine);
   out["torch"] = config.torch;
   out["transformers"] = config.transformers;
-  out["device"] = device_json(config.device);
+  Device device = config.device;
+  if (config.calibration) device.free_mib += config.calibration->extra_mib;
+  out["device"] = device_json(device);
+  if (config.calibration) out["calibration"] = calibration_json(*config.calibration);
   out["steps"] = config.steps;
   out["script"]["warmup_matmul"] = config.script.warmup_matmul;
   const Script& script = config.script;

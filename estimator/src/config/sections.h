@@ -13,6 +13,9 @@ void read_model(Reader& request, ModelConfig& out, std::vector<Problem>& problem
 /// and the number of multiprocessors; without it only memory is needed.
 void read_device(Reader& request, bool needs_cuda, Device& out, std::vector<Problem>& problems);
 
+/// "calibration": null or what `whatfits calibrate` wrote. After the device, whose free memory it corrects.
+void read_calibration(Reader& request, Config& out, std::vector<Problem>& problems);
+
 /// A card's rates by their keys in the request, there in TFLOP/s and GB/s.
 template <class Rates, class Visit>
 void for_each_rate(Rates& rates, Visit visit) {

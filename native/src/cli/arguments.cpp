@@ -42,6 +42,8 @@ const std::vector<CommandText>& commands() {
        "whatfits compare snapshot.pickle --model gpt2-from-scratch --batch 8", true},
       {Command::snapshot, "snapshot", "What a PyTorch memory snapshot says: peak, who holds it, fragmentation, failures",
        "whatfits snapshot snapshot.pickle", false},
+      {Command::calibrate, "calibrate", "What measured runs say of a card that no replay can know, for --calibration",
+       "whatfits calibrate oom.pickle --model gpt2 --batch 8 --device t4 --out my-card.json", true},
       {Command::measure, "measure", "Trains for real, with kernels and memory, beside what was predicted",
        "whatfits measure --model gpt2-from-scratch --batch 4 --seq-len 64 --on cpu --data book.txt --save model.safetensors", true},
       {Command::accuracy, "accuracy", "How wrong it is: predictions beside measurements, and beside other tools' formulas",
@@ -109,7 +111,13 @@ class Parser {
     sub.get_help_ptr()->group("");  // CLI11 would put its group first
     const bool reads_snapshot = text.command == Command::compare || text.command == Command::snapshot;
     if (reads_snapshot) value(sub, "SNAPSHOT", " ", "a file that torch.cuda.memory._dump_snapshot() wrote, or its gzip", "Snapshot");
-    if (text.takes_request) value(sub, "REQUEST", " ", "a JSON file, or - for standard input; flags override its keys", "Request");
+    if (text.command == Command::calibrate) {
+      value(sub, "FILES", " ", "snapshots of torch.cuda.memory._dump_snapshot(), and what whatfits measure wrote", "Measurements")
+          ->expected(1, -1)
+          ->allow_extra_args(true);
+    }
+    if (text.takes_request && text.command != Command::calibrate)
+      value(sub, "REQUEST", " ", "a JSON file, or - for standard input; flags override its keys", "Request");
     switch (text.command) {
       case Command::fit:
         value(sub, "--axis", "AXIS", "what to search: batch or seq-len [batch]", "Question");
@@ -124,6 +132,9 @@ class Parser {
         break;
       case Command::timeline:
         value(sub, "--step", "N", "which step, 0 for what comes before the first [the last]", "Question");
+        break;
+      case Command::calibrate:
+        value(sub, "--out", "FILE", "where to write it [standard output]", "Output");
         break;
       case Command::compare:
         value(sub, "--tolerance", "MIB", "differences up to this many MiB are no regression [1]", "Question");
@@ -258,6 +269,8 @@ class Parser {
       if (auto given = single(command, flag.name)) arguments.request.flags.emplace_back(flag.name, *given);
     }
     arguments.snapshot = single(command, "SNAPSHOT");
+    arguments.measurements = raw_.values[command + "FILES"];
+    if (arguments.command == Command::calibrate) arguments.calibrated = single(command, "--out");
     arguments.tolerance = single(command, "--tolerance");
     arguments.device_index = single(command, "--cuda-device");
     arguments.event = single(command, "--event");

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/flags.h"
 
@@ -19,6 +20,7 @@ enum class Command {
   explain,
   compare,
   snapshot,
+  calibrate,
   measure,
   accuracy,
   devices,
@@ -43,6 +45,8 @@ struct Arguments {
   bool sizes = false;                                      ///< explain --sizes
   bool all = false;                                        ///< ledger --all
   std::optional<std::string> snapshot;                     ///< compare, snapshot: the file
+  std::vector<std::string> measurements;                   ///< calibrate: files
+  std::optional<std::string> calibrated;                   ///< calibrate: where to
   std::optional<std::string> tolerance;                    ///< compare
   std::optional<std::string> device_index, event, events;  ///< compare, snapshot
   std::optional<std::string> pickle;                       ///< timeline

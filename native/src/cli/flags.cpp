@@ -34,6 +34,7 @@ bool is_file(const std::string& path) {
 }
 
 bool is_known_id(const std::string& key, const std::string& value) {
+  if (key == "calibration") return false;
   if (key == "model") {
     const auto presets = model_presets();
     const auto later = models_to_come();
@@ -119,6 +120,7 @@ const std::vector<Flag>& request_flags() {
       {"--torch", "torch", Kind::text, "VERSION", "PyTorch whose behaviour is replayed [2.6]"},
       {"--transformers", "transformers", Kind::text, "VERSION", "Transformers whose code is replayed [5.12]"},
       {"--device", "device", Kind::preset, "ID|FILE", "a preset (see: whatfits devices) or a JSON file [a40]"},
+      {"--calibration", "calibration", Kind::preset, "FILE", "what the card was measured to have: see whatfits calibrate"},
       {"--steps", "steps", Kind::value, "N", "training steps replayed [3]"},
       {"--allocator", "allocator", Kind::value, "JSON", "the allocator's options as one object, or one by one:"},
       {"--allocator.expandable-segments", "allocator.expandable_segments", Kind::boolean, "[BOOL]",

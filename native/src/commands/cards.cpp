@@ -34,6 +34,7 @@ std::vector<Card> cards_of(const Arguments& arguments, const json& request) {
   for (const std::string& id : ids) {
     cards.push_back({id, request});
     cards.back().request["device"] = id;
+    cards.back().request.erase("calibration");  // of one card
   }
   return cards;
 }

@@ -17,6 +17,7 @@ int run_explain(const Arguments& arguments, Session& session);
 int run_sizes(const Arguments& arguments, Session& session);
 int run_compare(const Arguments& arguments, Session& session);
 int run_snapshot(const Arguments& arguments, Session& session);
+int run_calibrate(const Arguments& arguments, Session& session);
 int run_measure(const Arguments& arguments, Session& session);
 int run_accuracy(const Arguments& arguments, Session& session);
 int run_devices(const Arguments& arguments, Session& session);

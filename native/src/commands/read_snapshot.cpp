@@ -36,10 +36,13 @@ void parse_events(const std::string& text, snapshot::ReadLimits& limits) {
 
 snapshot::Snapshot read_snapshot(const Arguments& arguments, const Session& session) {
   if (!arguments.snapshot) throw Failure("SNAPSHOT: name a file that torch.cuda.memory._dump_snapshot() wrote");
-  const std::string& path = *arguments.snapshot;
-  const std::string name = printable(path);
   snapshot::ReadLimits limits;
   if (arguments.events) parse_events(*arguments.events, limits);
+  return read_snapshot(*arguments.snapshot, limits, session);
+}
+
+snapshot::Snapshot read_snapshot(const std::string& path, const snapshot::ReadLimits& limits, const Session& session) {
+  const std::string name = printable(path);
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rbe"), gzclose);  // plain files pass through
   if (!file) throw Failure(name + ": cannot be read: " + std::strerror(errno));
   gzbuffer(file.get(), 1 << 18);

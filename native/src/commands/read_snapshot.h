@@ -14,6 +14,9 @@ namespace whatfits::cli {
 /// Reads the file that `arguments` names, in pieces. Throws Failure with the file, the place in it and what is wrong there.
 snapshot::Snapshot read_snapshot(const Arguments& arguments, const Session& session);
 
+/// The same of a file by its path.
+snapshot::Snapshot read_snapshot(const std::string& path, const snapshot::ReadLimits& limits, const Session& session);
+
 /// --cuda-device, or the first device that has events. Throws Failure if it has none.
 std::size_t device_of(const Arguments& arguments, const snapshot::Snapshot& snapshot);
 

@@ -16,18 +16,23 @@ const allowed = async (): Promise<boolean> => {
   }
 };
 
+type FromBase64 = { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> };
+
 const fromBase64 = (text: string): Uint8Array<ArrayBuffer> => {
+  const native = (Uint8Array as unknown as FromBase64).fromBase64; // since 2025, and ten times as fast
+  if (native) return native.call(Uint8Array, text);
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; ++i) bytes[i] = raw.charCodeAt(i);
   return bytes;
 };
 
-/** What a packed module exports: estimator/wasm/unpack.cpp. */
+/** What a packed module exports: estimator/wasm/unpack.cpp and join.cpp. */
 interface Unpacker {
   memory: WebAssembly.Memory;
   space(): number;
   unpack(packed: number, out: number, size: number): void;
+  join(parts: number, out: number): void;
 }
 const PAGE = 65536;
 /** Of an .lzma file: properties, dictionary, then the size as 8 bytes. */
@@ -37,15 +42,30 @@ const HEADER = 13;
 const unpacked = async (outer: WebAssembly.Module): Promise<WebAssembly.Module> => {
   const [section] = WebAssembly.Module.customSections(outer, 'packed');
   if (!section) return outer;
-  const { memory, space, unpack } = (await WebAssembly.instantiate(outer)).exports as unknown as Unpacker;
+  const { memory, space, unpack, join } = (await WebAssembly.instantiate(outer)).exports as unknown as Unpacker;
+  const grow = (bytes: number) => memory.grow(Math.max(0, Math.ceil((bytes - memory.buffer.byteLength) / PAGE)));
   const size = new DataView(section).getUint32(5, true);
   const packed = new Uint8Array(section, HEADER);
   const from = space() >>> 0;
-  const to = from + packed.length;
-  memory.grow(Math.ceil((to + size) / PAGE));
+  const parts = from + packed.length;
+  const to = parts + size;
+  grow(to);
   new Uint8Array(memory.buffer, from).set(packed);
-  unpack(from, to, size);
-  return WebAssembly.compile(new Uint8Array(memory.buffer, to, size));
+  unpack(from, parts, size);
+  const length = new DataView(memory.buffer).getUint32(parts, true);
+  grow(to + length);
+  join(parts, to);
+  const bytes = new Uint8Array(memory.buffer, to, length);
+  return compiled(bytes) ?? WebAssembly.compile(bytes);
+};
+
+/** At once, which saves a turn of the event loop; undefined where the browser wants a module of this size compiled off its main thread. */
+const compiled = (bytes: BufferSource): WebAssembly.Module | undefined => {
+  try {
+    return new WebAssembly.Module(bytes);
+  } catch {
+    return undefined;
+  }
 };
 
 const read = async (url: URL): Promise<ArrayBuffer | Uint8Array<ArrayBuffer>> => {
@@ -72,7 +92,7 @@ export const compile = async (source: Source): Promise<WebAssembly.Module> => {
     throw new CoreError('fetch', error);
   }
   try {
-    return await unpacked(await WebAssembly.compile(bytes));
+    return await unpacked(compiled(bytes) ?? (await WebAssembly.compile(bytes)));
   } catch (error) {
     throw new CoreError((await allowed()) ? 'broken' : 'csp', error);
   }

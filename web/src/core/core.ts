@@ -16,12 +16,16 @@ const AT_END = Number.MAX_SAFE_INTEGER;
 const textOf = (request: Request | string): string => (typeof request === 'string' ? request : JSON.stringify(request) ?? 'null');
 
 export class Core {
-  readonly presets: Presets;
   readonly #module: Module;
+  #presets?: Presets;
 
   private constructor(module: Module) {
     this.#module = module;
-    this.presets = this.#ask<Presets>('presets', '');
+  }
+
+  /** Asked for when somebody looks: an answer about a run comes first. */
+  get presets(): Presets {
+    return (this.#presets ??= this.#ask<Presets>('presets', ''));
   }
 
   static async make(source: Source): Promise<Core> {

@@ -55,9 +55,15 @@ function adapt(run: CoreRun): Run {
 
 function engineOf(core: Core): Engine {
   return {
-    devices: core.presets.devices,
-    models: core.presets.models,
-    modelsToCome: core.presets.models_to_come,
+    get devices() {
+      return core.presets.devices;
+    },
+    get models() {
+      return core.presets.models;
+    },
+    get modelsToCome() {
+      return core.presets.models_to_come;
+    },
     open: (request) => {
       const run = core.open(request);
       return Array.isArray(run) ? run : adapt(run);

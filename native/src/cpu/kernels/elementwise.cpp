@@ -27,9 +27,13 @@ void map2(const View& out, const View& a, const View& b, Fn fn) {
 
 template <class A>
 void fill(const View& out, A value) {
-  map<A, 1>(out, {&out}, [value](A* to, const A* const*, std::int64_t n) {
+  View scalar;  // broadcast; what `out` held before may not even be a value of its type
+  scalar.data = &value;
+  scalar.dtype = kTypeOf<A>;
+  map<A, 1>(out, {&scalar}, [](A* to, const A* const* from, std::int64_t n) {
+    const A* const x = from[0];
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
+    for (std::int64_t i = 0; i < n; ++i) to[i] = x[i];
   });
 }
 
