@@ -33,11 +33,6 @@ enum class Optimizer : std::uint8_t {
   muon,
   lion
 };
-/// How the loss is computed from the last hidden states.
-enum class Loss : std::uint8_t {
-  standard,     ///< as the model's code does: all logits, then the loss
-  fused_linear  ///< Liger's fused linear cross-entropy: logits of some tokens at a time, their gradients made at once
-};
 enum class Checkpointing : std::uint8_t { none, full, full_reentrant, selective };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
 enum class Engine : std::uint8_t { torch, formula };
@@ -191,7 +186,6 @@ struct Config {
   Attention attention = Attention::eager;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::none;
-  Loss loss = Loss::standard;
   std::int64_t grad_accumulation = 1;  ///< micro-batches per optimizer step
   bool clip_grad_norm = false;
   ZeroGrad zero_grad = ZeroGrad::set_to_none;

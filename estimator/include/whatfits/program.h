@@ -186,8 +186,7 @@ enum class OpKind : std::uint8_t {
   dequantize_4bit,
   adamw_8bit,
   lion,
-  muon,
-  fused_cross_entropy
+  muon
 };
 std::string_view name_of(OpKind kind);
 
