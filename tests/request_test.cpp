@@ -266,7 +266,7 @@ TEST_CASE("unknown keys are named with the nearest", "[request]") {
   CHECK(lines_with(R"("xyzzy": 1)") ==
         Lines{"xyzzy: is not a key; allowed are model, assume, batch, seq_len, precision, attention, optimizer, checkpointing, loss, "
               "grad_accumulation, clip_grad_norm, zero_grad, lora, trainable, dropout, parallel, allocator, engine, torch, "
-              "transformers, device, steps and script"});
+              "transformers, device, calibration, steps and script"});
 }
 
 TEST_CASE("models", "[request]") {
