@@ -182,6 +182,20 @@ void check_quantised(Reader& request, const Config& config) {
   must(config.parallel.has_value(), "must be null with parallel");
 }
 
+// Liger replaces the forward of these models, and computes the loss inside it.
+void check_loss(Reader& request, const Config& config) {
+  if (config.loss == Loss::standard) return;
+  const std::string& type = config.model.model_type;
+  constexpr std::string_view kPatched[] = {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "mixtral", "phi3"};
+  const auto must = [&request](bool wrong, const std::string& why) {
+    if (wrong) request.not_allowed("loss", "fused-linear", why);
+  };
+  must(std::find(std::begin(kPatched), std::end(kPatched), type) == std::end(kPatched),
+       "must be default for " + type + ": it is replayed for llama, mistral, qwen2, qwen3, gemma, gemma2, mixtral and phi3");
+  must(config.script.loss != Script::Loss::model, "needs script.loss model: it is computed inside the model");
+  must(config.parallel.has_value(), "must be default with parallel");
+}
+
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
 std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
@@ -224,6 +238,7 @@ void check_together(Reader& request, const Config& config) {
   check_script(request, config);
   check_hugging_face(request, config);
   check_quantised(request, config);
+  check_loss(request, config);
   check_attention(request, config);
   check_parallel(request, config);
   check_size(request, config);

@@ -106,7 +106,7 @@ ordered_json request_json(const Config& config) {
   out["attention"] = to_string(config.attention);
   out["optimizer"] = to_string(config.optimizer);
   out["checkpointing"] = to_string(config.checkpointing);
-  out["loss"] = "default";
+  out["loss"] = word_of(config::loss_words(), config.loss);
   out["grad_accumulation"] = config.grad_accumulation;
   out["clip_grad_norm"] = config.clip_grad_norm;
   out["zero_grad"] = to_string(config.zero_grad);

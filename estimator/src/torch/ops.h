@@ -104,6 +104,10 @@ Tensor softmax(const Tensor& x, DType dtype);  ///< the same with softmax(..., d
 // loss.cpp
 Tensor cross_entropy(const Tensor& logits, const Tensor& target);  ///< [N, V], [N] -> mean
 
+// fused_loss.cpp
+/// mean of cross_entropy(x @ weight.T, target), chunk by chunk, with both gradients made in forward: [N, C], [V, C], [N].
+Tensor fused_linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& target);
+
 // embedding.cpp
 Tensor embedding(const Tensor& weight, const Tensor& indices);
 

@@ -175,6 +175,11 @@ Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tenso
   Tensor kept = torch::narrow(hidden, 0, 0, hidden.size(0));
   kept = torch::narrow(kept, 1, 0, hidden.size(1));
   kept = torch::narrow(kept, 2, 0, hidden.size(2));
+  if (config.loss == Loss::fused_linear) {
+    head_input_ = std::move(kept);
+    head_weight_ = weight;
+    return {};
+  }
   Tensor logits = torch::linear(kept, weight, bias);
   logits.named("logits", Category::logits);
   return logits;
@@ -182,6 +187,16 @@ Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tenso
 
 Tensor CausalLM::loss_of(const Tensor& input_logits, const Tensor& input_labels) const {
   if (!input_labels) return {};
+  if (config.loss == Loss::fused_linear) {
+    const Tensor padded = torch::pad_right(input_labels, 1);
+    Tensor shifted = torch::contiguous(torch::slice(padded, 1, T));
+    shifted.named("labels, shifted", Category::inputs);
+    shifted = torch::view(shifted, {B * T});
+    Tensor loss = torch::fused_linear_cross_entropy(torch::view(head_input_, {B * T, C}), head_weight_, shifted);
+    head_input_.reset();
+    head_weight_.reset();
+    return loss;
+  }
   const bool upcast = config.script.loss != Script::Loss::v4_no_upcast;
   Tensor logits = upcast ? torch::to(input_logits, DType::float32) : input_logits;
   if (config.script.loss == Script::Loss::v4 || !upcast) {

@@ -129,6 +129,8 @@ class CausalLM {
 
  private:
   void release_unreached();
+  /// What goes into the head, for a loss that has the head in it.
+  mutable Tensor head_input_, head_weight_;
   std::int16_t next_layer_ = 0;  ///< block that layer() calls next
   /// Inputs of checkpointed blocks that no gradient reaches: nothing in the graph holds their frames, but Python's cycles do, until its
   /// garbage collector comes by. Recorded runs have them all at the loss, and nearly none once a block has run again.
