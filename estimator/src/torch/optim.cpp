@@ -1,16 +1,16 @@
 #include "torch/optim.h"
 
 #include "torch/ops.h"
+#include "torch/optim_state.h"
 #include "torch/reduce.h"
 
 namespace whatfits::torch {
 
 namespace {
 
-/// A tensor of the optimizer that looks like the parameter and lives as long as the optimizer.
-Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
+/// The optimizer's: it lives as long, and belongs where the parameter does.
+Tensor as_state_of(const Tensor& parameter, Tensor state, const char* what) {
   Torch& torch = parameter.torch();
-  Tensor state = torch.empty_strided(op, parameter.shape(), parameter.strides(), parameter.dtype());
   const Program& program = torch.recorder.program;
   const StorageInfo& of = program.storages[parameter->storage->id];
   state.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
@@ -19,6 +19,23 @@ Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
 }
 
 }  // namespace
+
+Tensor state_like(const Tensor& parameter, OpKind op, const char* what) {
+  return as_state_of(parameter, parameter.torch().empty_strided(op, parameter.shape(), parameter.strides(), parameter.dtype()), what);
+}
+
+Tensor filled_state(const Tensor& parameter, const Shape& shape, DType dtype, OpKind op, const char* what) {
+  Torch& torch = parameter.torch();
+  Tensor state = as_state_of(parameter, torch.empty(op, shape, dtype), what);
+  torch.recorder.op({.kind = OpKind::fill}, {}, {state.id()});
+  return state;
+}
+
+Tensor temporary_like(const Tensor& x, OpKind op, const char* label) {
+  Tensor t = x.torch().empty_strided(op, x.shape(), x.strides(), x.dtype());
+  t.named(label);
+  return t;
+}
 
 OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters)
     : torch_(torch), kind_(kind), parameters_(parameters) {

@@ -2,6 +2,7 @@
 // Transformers. Sources: torch/optim/_adafactor.py of PyTorch 2.6, transformers/optimization.py of Transformers 5.12.
 #include "torch/ops.h"
 #include "torch/optim.h"
+#include "torch/optim_state.h"
 #include "torch/reduce.h"
 
 namespace whatfits::torch {
@@ -11,16 +12,6 @@ namespace {
 constexpr OpKind kOp = OpKind::adafactor;
 
 Multiprocessors card_of(const Torch& torch) { return {torch.device.sm_count, torch.device.compute_capability}; }
-
-Tensor state(Torch& torch, const Tensor& parameter, const Shape& shape, DType dtype, const char* what) {
-  Tensor t = torch.empty(kOp, shape, dtype);
-  const Program& program = torch.recorder.program;
-  const StorageInfo& of = program.storages[parameter->storage->id];
-  t.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
-  torch.recorder.storage(t->storage->id).layer = of.layer;
-  torch.recorder.op({.kind = OpKind::fill}, {}, {t.id()});
-  return t;
-}
 
 /// x.norm(2), or a mean over everything.
 Tensor over_all(const Tensor& x, OpKind op) {
@@ -52,12 +43,6 @@ Tensor over_rows(const Tensor& x, OpKind op) {
   return out;
 }
 
-Tensor like(const Tensor& x, OpKind op, const char* label) {
-  Tensor t = x.torch().empty_strided(op, x.shape(), x.strides(), x.dtype());
-  t.named(label);
-  return t;
-}
-
 Tensor outer(const Tensor& parameter, const Tensor& row, const Tensor& col) {
   Torch& torch = row.torch();
   Tensor estimate = torch.empty(OpKind::mm, parameter.shape(), row.dtype());
@@ -76,15 +61,15 @@ void OptimizerState::make_adafactor_state() {
   for (const Tensor& p : parameters_) {
     Shape rows = p.shape();
     if (p.rank() < 2) {
-      row_.push_back(state(torch_, p, rows, p.dtype(), "variance"));
+      row_.push_back(filled_state(p, rows, p.dtype(), kOp, "variance"));
       col_.emplace_back();
       continue;
     }
     Shape cols = p.shape();
     rows[-1] = Dim{};
     cols[-2] = Dim{};
-    row_.push_back(state(torch_, p, rows, p.dtype(), "row_var"));
-    col_.push_back(state(torch_, p, cols, p.dtype(), "col_var"));
+    row_.push_back(filled_state(p, rows, p.dtype(), kOp, "row_var"));
+    col_.push_back(filled_state(p, cols, p.dtype(), kOp, "col_var"));
   }
 }
 
@@ -107,8 +92,8 @@ void OptimizerState::adafactor() {
         over_rows(row_[i], OpKind::mean).named(kLabel);
       }
     } else {
-      grad_squared = like(grad, OpKind::mul, "gradient, squared");
-      var_estimate = like(row_[i], OpKind::copy, "variance, copied");
+      grad_squared = temporary_like(grad, OpKind::mul, "gradient, squared");
+      var_estimate = temporary_like(row_[i], OpKind::copy, "variance, copied");
     }
     update = var_estimate;
     torch_.recorder.op({.kind = kOp}, {grad.id(), row_[i].id()}, {p.id()}, {update.id()});
@@ -142,9 +127,9 @@ void OptimizerState::adafactor_foreach() {
       }
       drop(list);
     } else {
-      for (const std::size_t i : group) list.push_back(like(parameters_[i]->grad, OpKind::mul, "gradient, squared"));
+      for (const std::size_t i : group) list.push_back(temporary_like(parameters_[i]->grad, OpKind::mul, "gradient, squared"));
       drop(list);
-      for (const std::size_t i : group) estimates.push_back(like(row_[i], OpKind::copy, "variance, copied"));
+      for (const std::size_t i : group) estimates.push_back(temporary_like(row_[i], OpKind::copy, "variance, copied"));
     }
     // `updates` is another name for this list, bound to the new one only now.
     drop(var_estimates);
@@ -174,10 +159,10 @@ void OptimizerState::adafactor_transformers() {
           if (k != p.rank() - 2) cols[cols.rank++] = p.size(k);
         }
         --rows.rank;
-        row_.push_back(state(torch_, p, rows, DType::float32, "exp_avg_sq_row"));
-        col_.push_back(state(torch_, p, cols, DType::float32, "exp_avg_sq_col"));
+        row_.push_back(filled_state(p, rows, DType::float32, kOp, "exp_avg_sq_row"));
+        col_.push_back(filled_state(p, cols, DType::float32, kOp, "exp_avg_sq_col"));
       } else {
-        row_.push_back(state(torch_, p, rows, DType::float32, "exp_avg_sq"));
+        row_.push_back(filled_state(p, rows, DType::float32, kOp, "exp_avg_sq"));
         col_.emplace_back();
       }
       rms_.emplace_back();
@@ -193,8 +178,8 @@ void OptimizerState::adafactor_transformers() {
     rms_[i].named("RMS of the parameter", Category::optimizer_state);
     scalar(DType::boolean);
     {
-      const Tensor squared = like(grad, OpKind::pow, "gradient, squared");
-      Tensor shifted = like(grad, OpKind::add_scalar, "gradient, squared");
+      const Tensor squared = temporary_like(grad, OpKind::pow, "gradient, squared");
+      Tensor shifted = temporary_like(grad, OpKind::add_scalar, "gradient, squared");
       update = std::move(shifted);
     }
     if (matrix) {
@@ -206,21 +191,21 @@ void OptimizerState::adafactor_transformers() {
         {
           const Tensor mean = p.rank() == 2 ? over_all(row_[i], OpKind::mean) : over_last(row_[i], OpKind::mean);
           mean.named(kLabel);
-          row_factor = like(row_[i], OpKind::div, "row factor");
+          row_factor = temporary_like(row_[i], OpKind::div, "row factor");
         }
-        const Tensor col_factor = like(col_[i], OpKind::rsqrt, "column factor");
-        approximate = like(grad, OpKind::mul, "update");
+        const Tensor col_factor = temporary_like(col_[i], OpKind::rsqrt, "column factor");
+        approximate = temporary_like(grad, OpKind::mul, "update");
       }
       update = std::move(approximate);
     } else {
-      Tensor next = like(row_[i], OpKind::rsqrt, "update");
+      Tensor next = temporary_like(row_[i], OpKind::rsqrt, "update");
       update = std::move(next);
     }
     {
       const Tensor size = rms(update);
       scalar(DType::float32);
     }
-    const Tensor negated = like(update, OpKind::neg, "update, negated");
+    const Tensor negated = temporary_like(update, OpKind::neg, "update, negated");
     torch_.recorder.op({.kind = kOp}, {grad.id(), row_[i].id()}, {p.id()}, {update.id(), negated.id()});
   }
 }

@@ -6,6 +6,7 @@
 
 #include "torch/ops.h"
 #include "torch/optim.h"
+#include "torch/optim_state.h"
 #include "torch/reduce.h"
 
 namespace whatfits::torch {
@@ -15,23 +16,6 @@ namespace {
 constexpr std::int64_t kScaleBlock = 256;     ///< elements with one scale
 constexpr std::int64_t kSmallest = 4096;      ///< a smaller tensor's moments stay in float32
 constexpr std::int64_t kPagedFrom = 100'000;  ///< elements; moments of a smaller tensor are never paged
-
-Tensor moment(const Tensor& parameter, const Shape& shape, DType dtype, OpKind op, const char* what) {
-  Torch& torch = parameter.torch();
-  Tensor t = torch.empty(op, shape, dtype);
-  const Program& program = torch.recorder.program;
-  const StorageInfo& of = program.storages[parameter->storage->id];
-  t.named(std::string(what) + " of " + program.labels[of.label], Category::optimizer_state);
-  torch.recorder.storage(t->storage->id).layer = of.layer;
-  torch.recorder.op({.kind = OpKind::fill}, {}, {t.id()});
-  return t;
-}
-
-Tensor shaped_like(const Tensor& x, OpKind op, const char* label) {
-  Tensor t = x.torch().empty_strided(op, x.shape(), x.strides(), x.dtype());
-  t.named(label);
-  return t;
-}
 
 }  // namespace
 
@@ -54,10 +38,10 @@ void OptimizerState::adamw_8bit() {
       }
       const bool paged = kind_ == Optimizer::adamw_8bit_paged && n >= kPagedFrom;
       if (paged) paged_bytes += 2 * n;
-      exp_avg_.push_back(paged ? Tensor() : moment(p, p.shape(), dtype, op, "exp_avg"));
-      exp_avg_sq_.push_back(paged ? Tensor() : moment(p, p.shape(), dtype, op, "exp_avg_sq"));
+      exp_avg_.push_back(paged ? Tensor() : filled_state(p, p.shape(), dtype, op, "exp_avg"));
+      exp_avg_sq_.push_back(paged ? Tensor() : filled_state(p, p.shape(), dtype, op, "exp_avg_sq"));
       for (const char* what : {"scales of exp_avg", "scales of exp_avg_sq"})
-        absmax_.push_back(small ? Tensor() : moment(p, {Dim{(n + kScaleBlock - 1) / kScaleBlock}}, DType::float32, op, what));
+        absmax_.push_back(small ? Tensor() : filled_state(p, {Dim{(n + kScaleBlock - 1) / kScaleBlock}}, DType::float32, op, what));
     }
     std::vector<TensorId> operands{p->grad.id(), p.id()};
     for (const Tensor* t : {&exp_avg_[i], &exp_avg_sq_[i], &absmax_[2 * i], &absmax_[2 * i + 1]}) {
@@ -83,12 +67,12 @@ void OptimizerState::muon() {
       (matrix ? matrices_ : rest_).push_back(p);
     }
     adamw_of_rest_ = std::make_unique<OptimizerState>(torch_, Optimizer::adamw, rest_);
-    for (const Tensor& p : matrices_) exp_avg_.push_back(moment(p, p.shape(), p.dtype(), op, "momentum buffer"));
+    for (const Tensor& p : matrices_) exp_avg_.push_back(filled_state(p, p.shape(), p.dtype(), op, "momentum buffer"));
   }
   Tensor update;
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     const Tensor& p = matrices_[i];
-    update = shaped_like(p, op, "Muon: gradient and momentum, interpolated");
+    update = temporary_like(p, op, "Muon: gradient and momentum, interpolated");
     torch_.recorder.op({.kind = op}, {p->grad.id()}, {exp_avg_[i].id(), update.id()});
     // _zeropower_via_newtonschulz
     const bool tall = p.size(0).size > p.size(1).size;
@@ -129,10 +113,10 @@ void OptimizerState::lion() {
   const bool first = exp_avg_.empty();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
-    if (first) exp_avg_.push_back(moment(p, p.shape(), p.dtype(), op, "exp_avg"));
+    if (first) exp_avg_.push_back(filled_state(p, p.shape(), p.dtype(), op, "exp_avg"));
     // exp_avg.clone().mul_(beta1).add(grad, alpha=1 - beta1).sign_()
-    Tensor copy = shaped_like(p, op, "Lion: copy of exp_avg");
-    const Tensor update = shaped_like(p, op, "Lion: update");
+    Tensor copy = temporary_like(p, op, "Lion: copy of exp_avg");
+    const Tensor update = temporary_like(p, op, "Lion: update");
     copy.reset();
     torch_.recorder.op({.kind = op}, {p->grad.id()}, {p.id(), exp_avg_[i].id()}, {update.id()});
   }
