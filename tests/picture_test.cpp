@@ -143,23 +143,4 @@ TEST_CASE("the search in steps, whatever the axis") {
   }
 }
 
-TEST_CASE("advice in steps") {
-  const Config config = tiny();
-  AdviseJob job(config);
-  const std::size_t total = job.total();
-  CHECK(job.done() == 0);
-  REQUIRE(job.step());
-  CHECK(job.result().needs == Counters{});
-  std::size_t known = 0;
-  while (job.step()) {
-    CHECK(job.done() >= known);
-    CHECK(job.total() == total);
-    known = job.done();
-  }
-  CHECK(job.done() == total);
-  CHECK(std::is_sorted(job.result().list.begin(), job.result().list.end(),
-                       [](const Advice& a, const Advice& b) { return a.saves > b.saves; }));
-  CHECK(to_json(job.result()) == to_json(advise(config)));
-}
-
 }  // namespace

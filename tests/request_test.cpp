@@ -157,10 +157,11 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be default"});
   CHECK(lines_with(R"("lora": 8)") == Lines{"lora: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("lora": {"rank": 8})") ==
-        Lines{"lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+        Lines{"lora.targets: must be \"all-linear\" or a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
   CHECK(lines_with(R"("lora": {"rank": 0, "targets": [], "base": "nf4"})") ==
         Lines{"lora.rank: \"0\" is not allowed: must be a whole number from 1 to 4096",
-              "lora.targets: must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+              "lora.targets: must be \"all-linear\" or a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
+  CHECK(parsed(R"({"model": "gpt2", "lora": {"rank": 8, "targets": "all-linear"}})").lora->targets == Lines{"c_attn", "c_proj", "c_fc"});
   CHECK(lines_with(R"("lora": {"rank": 8, "targets": ["c_attn"], "base": "nf3"})") ==
         Lines{"lora.base: \"nf3\" is not allowed: must be null or nf4"});
   CHECK(lines_with(R"("trainable": "last:0")") ==

@@ -88,9 +88,7 @@ const Arrays& Session::columns(std::size_t begin, std::size_t end, std::size_t w
 }
 
 std::string Session::advise_result() const {
-  const Advices& advices = advise_->result();
-  Json out = to_json(advices);
-  for (std::size_t i = 0; i < advices.list.size(); ++i) put(out["advice"][i], "request", request_json(advices.list[i].config));
+  Json out = to_json(advise_->result());
   put(out, "tried", advise_->done());
   put(out, "of", advise_->total());
   return write(out);

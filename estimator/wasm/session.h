@@ -48,7 +48,7 @@ class Session {
 
   void advise_begin() { advise_.emplace(config_); }
   bool advise_step() { return advise_ && advise_->step(); }
-  /// What is known so far, with {"tried", "of"} counting changes; each advice has its whole "request".
+  /// What is known so far, with {"tried", "of"} counting changes and pairs.
   std::string advise_result() const;
   bool advising() const { return advise_.has_value(); }
 

@@ -31,6 +31,8 @@ def many(source, output):
         if child == 0:
             device = row["request"].get("device")
             os.environ.update({k: str(device[v]) for k, v in CARDS.items()} if device else {})
+            if row["request"].get("allocator", {}).get("expandable_segments"):
+                os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
             return row, output
         if os.waitpid(child, 0)[1]:
             print(row["id"], "failed", file=sys.stderr)

@@ -6,12 +6,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "whatfits/closed_forms.h"
 #include "whatfits/config.h"
 #include "whatfits/program.h"
 #include "whatfits/report.h"
+#include "whatfits/request.h"
 
 namespace whatfits {
 
@@ -55,11 +57,21 @@ std::vector<SweepCell> sweep(const Config& config, const std::vector<std::int64_
                              const std::function<bool(std::size_t done)>& progress = {});
 
 /// One change of the request and what it buys.
+/// What a change does to what is learned.
+enum class Effect : std::uint8_t {
+  same,      ///< nothing: the same sums, if in another order
+  rounding,  ///< the same recipe, rounded more
+  other,     ///< another recipe: optimizer, length, what is trained
+};
+std::string_view to_string(Effect value);
+
 struct Advice {
-  std::string key;         ///< of the request, "checkpointing"
-  std::string value;       ///< its new value as JSON, "\"full\""
-  std::string title;       ///< for people
-  std::string cost;        ///< what it costs, in words
+  std::vector<Setting> changes;  ///< of the request
+  std::string name;              ///< for people: "fused attention"
+  std::string title;             ///< the same with what it does: "fused attention: the scores are never stored"
+  std::string cost;              ///< what it costs, in words
+  bool pair = false;             ///< two changes at once
+  Effect effect = Effect::same;
   Config config;           ///< the request with the change made
   std::int64_t saves = 0;  ///< bytes of `reserved` at the peak, on a card without limit; negative if it takes more
   std::int64_t saves_allocated = 0;
@@ -71,7 +83,7 @@ struct Advices {
   Counters needs;  ///< peak of the request as it is, on a card without limit
   bool fits = false;
   std::int64_t largest_batch = 0;
-  std::vector<Advice> list;  ///< most saving first
+  std::vector<Advice> list;  ///< changes, and pairs of two, most saving first
 };
 Advices advise(const Config& config);
 

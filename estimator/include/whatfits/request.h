@@ -85,6 +85,14 @@ ParsedRequest parse_request(const nlohmann::ordered_json& request);
 /// `config` must hold (come from a parse without problems, or obey the same limits).
 nlohmann::ordered_json request_json(const Config& config);
 
+/// One key of a request.
+struct Setting {
+  std::string key;    ///< dotted where a section has it: "allocator.expandable_segments"
+  std::string value;  ///< as JSON
+};
+/// What `after` says and `before` does not, in the request's order.
+std::vector<Setting> differences(const Config& before, const Config& after);
+
 /// The request's `model` as an object, whether it is a preset or not.
 nlohmann::ordered_json model_json(const ModelConfig& model);
 

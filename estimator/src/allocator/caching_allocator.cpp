@@ -9,7 +9,7 @@ namespace whatfits {
 
 std::array<CachingAllocator::Pool, 2 * std::size_t{kStreams}> CachingAllocator::make_pools(Bytes total) {
   const auto pool = [total](bool small, std::uint8_t stream) {
-    return Pool{.small = small, .stream = stream, .free = {}, .range = ExpandablePool(small, total)};
+    return Pool{.small = small, .stream = stream, .free = {}, .range = ExpandablePool(small, stream, total)};
   };
   static_assert(kStreams == 3);
   return {pool(false, 0), pool(true, 0), pool(false, 1), pool(true, 1), pool(false, 2), pool(true, 2)};

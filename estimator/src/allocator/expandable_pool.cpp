@@ -6,8 +6,8 @@
 
 namespace whatfits {
 
-ExpandablePool::ExpandablePool(bool small, Bytes total)
-    : small_(small), unit_(torch_policy::expandable_unit(small)), range_(torch_policy::expandable_range(total, small)) {}
+ExpandablePool::ExpandablePool(bool small, std::uint8_t stream, Bytes total)
+    : small_(small), stream_(stream), unit_(torch_policy::expandable_unit(small)), range_(torch_policy::expandable_range(total, small)) {}
 
 FreeList::Index ExpandablePool::find(const BlockTable& blocks, const FreeList& free, Bytes size) const {
   const auto reach = [&](FreeList::Index index) {
@@ -48,7 +48,7 @@ BlockId ExpandablePool::add_range(BlockTable& blocks, MemorySource& source) {
   if (range_ == 0) return no_block;
   const std::optional<Address> address = source.reserve_range(range_);
   if (!address) return no_block;
-  const BlockId head = blocks.add({.address = *address, .size = range_, .state = BlockState::unmapped, .small = small_});
+  const BlockId head = blocks.add({.address = *address, .size = range_, .state = BlockState::unmapped, .small = small_, .stream = stream_});
   heads_.insert(from(heads_, blocks, *address), head);
   unmapped_.insert(from(unmapped_, blocks, *address), head);
   return head;

@@ -15,7 +15,7 @@ namespace whatfits {
 /// range that a retry leaves without any memory is given back.
 class ExpandablePool {
  public:
-  ExpandablePool(bool small, Bytes total);
+  ExpandablePool(bool small, std::uint8_t stream, Bytes total);
 
   /// Best fit, where a free block with unmapped space behind it counts with that space: the growing end is the last resort.
   /// FreeList::none if no free block is large enough.
@@ -39,6 +39,7 @@ class ExpandablePool {
   static std::vector<BlockId>::iterator from(std::vector<BlockId>& ids, const BlockTable& blocks, Address address);
 
   bool small_;
+  std::uint8_t stream_;  // its blocks belong to it: where they are listed when they are free again
   Bytes unit_;
   Bytes range_;
   Bytes mapped_ = 0;

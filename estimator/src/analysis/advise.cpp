@@ -1,8 +1,10 @@
-// What to change: every switch that the request does not use yet, tried for real.
+// What to change: every switch that the request does not use yet, and pairs of the best of them, tried for real.
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "analysis/changes.h"
 #include "analysis/replay.h"
 #include "whatfits/estimate.h"
 #include "whatfits/jobs.h"
@@ -12,141 +14,158 @@ namespace whatfits {
 
 namespace {
 
-struct Change {
-  std::string key;
-  std::string value;
-  std::string title;
-  std::string cost;
-  Config config;
-};
+constexpr std::size_t kPairsOfAnEffect = 2;
 
-/// What the run would need, seen on a card on which nothing ever fails.
-Counters needs(const Program& program, Config config) {
+/// What the run would need in so many steps, or until it repeats, seen on a card on which nothing ever fails.
+Counters needs(const Program& program, Config config, int steps) {
   config.device.free_mib = limits::memory_mib;
-  return replay(program, config, {.steps = kMaxSteps, .until_settled = true}).peak;
+  return replay(program, config, {.steps = steps, .until_settled = true}).peak;
 }
 
-std::vector<Change> changes(const Config& now) {
-  std::vector<Change> list;
-  const auto offer = [&](bool applies, std::string key, std::string value, std::string title, std::string cost, auto&& apply) {
-    if (!applies) return;
-    Change change{std::move(key), std::move(value), std::move(title), std::move(cost), now};
-    apply(change.config);
-    list.push_back(std::move(change));
-  };
-  const bool full_fp32 = now.precision == Precision::fp32;
-  const bool has_bf16 = now.device.compute_capability >= 80;
-  offer(now.attention == Attention::eager || now.attention == Attention::sdpa_math, "attention", "\"sdpa\"",
-        "fused attention: the scores are never stored", "none: the same sums in another order, usually faster",
-        [](Config& c) { c.attention = Attention::sdpa; });
-  offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"full\"", "checkpoint each block: keep its input, compute it again",
-        "a second forward pass of every block, about a third more computation", [](Config& c) { c.checkpointing = Checkpointing::full; });
-  offer(now.checkpointing == Checkpointing::none, "checkpointing", "\"selective\"",
-        "selective checkpoints: keep products and fused attention, compute the rest again",
-        "norms, activations and dropout are computed twice: some speed", [](Config& c) { c.checkpointing = Checkpointing::selective; });
-  offer(full_fp32 && has_bf16, "precision", "\"amp-bf16\"", "autocast to bfloat16", "products in bfloat16: less precise, usually faster",
-        [](Config& c) { c.precision = Precision::amp_bf16; });
-  offer(full_fp32 && !has_bf16, "precision", "\"amp-fp16\"", "autocast to float16 with a gradient scaler",
-        "products in float16: less precise and a narrow range, usually faster", [](Config& c) { c.precision = Precision::amp_fp16; });
-  offer(now.precision != Precision::bf16 && has_bf16, "precision", "\"bf16\"", "weights, gradients and optimizer state in bfloat16",
-        "updates are rounded to 8 bits: training may stall or differ", [](Config& c) { c.precision = Precision::bf16; });
-  offer(!now.allocator.expandable_segments, "allocator", "{\"expandable_segments\": true}",
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this",
-        [](Config& c) { c.allocator.expandable_segments = true; });
-  offer(now.batch >= 2 && now.batch % 2 == 0, "batch", std::to_string(now.batch / 2),
-        "half the batch, twice the micro-batches (grad_accumulation " + std::to_string(2 * now.grad_accumulation) + ")",
-        "more and smaller kernels: some speed", [](Config& c) {
-          c.batch /= 2;
-          c.grad_accumulation *= 2;
-        });
-  offer(now.seq_len >= 2, "seq_len", std::to_string(now.seq_len / 2), "half the sequence length", "half the context to learn from",
-        [](Config& c) { c.seq_len /= 2; });
-  const bool adam =
-      now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop || now.optimizer == Optimizer::adamw_fused;
-  offer(now.optimizer == Optimizer::adamw || now.optimizer == Optimizer::adamw_for_loop, "optimizer", "\"adamw-fused\"",
-        "fused AdamW: no temporaries in its step", "none, usually faster", [](Config& c) { c.optimizer = Optimizer::adamw_fused; });
-  offer(adam, "optimizer", "\"adamw-8bit\"", "8-bit AdamW: a byte for each moment, not the parameter's width",
-        "moments are rounded to 8 bits: another result, mostly as good; needs bitsandbytes",
-        [](Config& c) { c.optimizer = Optimizer::adamw_8bit; });
-  offer(adam, "optimizer", "\"lion\"", "Lion: one state tensor a parameter, not two",
-        "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::lion; });
-  offer(adam, "optimizer", "\"sgd-momentum\"", "SGD with momentum: one state tensor a parameter, not two",
-        "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::sgd_momentum; });
-  offer(adam || now.optimizer == Optimizer::sgd_momentum, "optimizer", "\"sgd\"", "plain SGD: no state at all",
-        "another optimizer: transformers train poorly with it", [](Config& c) { c.optimizer = Optimizer::sgd; });
-  if (now.lora && !now.lora->nf4) {
-    Config in_4_bits = now;
-    in_4_bits.lora->nf4 = true;
-    offer(true, "lora", request_json(in_4_bits)["lora"].dump(), "QLoRA: the frozen linear layers in 4 bits",
-          "the base is rounded to 4 bits, another result, and unpacked for every product: slower; needs bitsandbytes",
-          [](Config& c) { c.lora->nf4 = true; });
-  }
-  offer(now.parallel && now.parallel->strategy == Parallel::Strategy::ddp, "parallel",
-        "{\"strategy\": \"fsdp\", \"gpus\": " + std::to_string(now.parallel ? now.parallel->gpus : 0) + "}",
-        "FSDP2: parameters, gradients and optimizer state in shards", "parameters are gathered twice a step: more communication",
-        [](Config& c) { c.parallel->strategy = Parallel::Strategy::fsdp; });
-  offer(now.zero_grad == ZeroGrad::zero_fill, "zero_grad", "\"set-to-none\"", "let gradients go instead of filling them with zeros", "none",
-        [](Config& c) { c.zero_grad = ZeroGrad::set_to_none; });
-  // Not every switch goes with every model, card and other switch.
-  std::erase_if(list, [](const Change& c) { return !parse_request(request_json(c.config)).problems.empty(); });
-  return list;
-}
+std::int64_t less(Bytes now, Bytes then) { return static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then); }
+
+bool costs_nothing(const Change& change) { return change.cost.starts_with("none"); }
 
 }  // namespace
 
-AdviseJob::AdviseJob(Config config) : config_(std::move(config)) {
-  for (Change& change : changes(config_)) {
-    Advice advice;
-    advice.key = std::move(change.key);
-    advice.value = std::move(change.value);
-    advice.title = std::move(change.title);
-    advice.cost = std::move(change.cost);
-    advice.config = std::move(change.config);
-    open_.push_back(std::move(advice));
-  }
-  std::reverse(open_.begin(), open_.end());
+std::string_view to_string(Effect value) { return value == Effect::same ? "same" : value == Effect::rounding ? "rounding" : "other"; }
+
+AdviseJob::AdviseJob(Config config) : config_(std::move(config)), changes_(applicable_changes(config_)), saves_(changes_.size()) {
+  for (std::size_t i = changes_.size(); i-- > 0;) open_.push_back({i, kNone, 0});
 }
 
-/// What one subject needs, then the largest batch of it; the request itself is the first subject.
+Config AdviseJob::changed(const Subject& subject) const {
+  Config config = config_;
+  changes_[subject.first].apply(config);
+  if (subject.second != kNone) changes_[subject.second].apply(config);
+  return config;
+}
+
+Effect AdviseJob::effect(const Subject& subject) const {
+  const Effect first = changes_[subject.first].effect;
+  return subject.second == kNone ? first : std::max(first, changes_[subject.second].effect);
+}
+
+/// The request itself, then each change, then every pair's bytes, then the best pairs.
 bool AdviseJob::step() {
-  if (own_figures_ && open_.empty()) return false;
-  const Config& subject = own_figures_ ? open_.back().config : config_;
+  if (!own_figures_ || !open_.empty()) {
+    try_one(own_figures_ ? changed(open_.back()) : config_);
+  } else if (!paired_) {
+    paired_ = true;
+    to_weigh_ = pairs();
+  } else if (!to_weigh_.empty()) {
+    weigh_one();
+    if (to_weigh_.empty()) open_ = best_pairs();
+  }
+  return !own_figures_ || !open_.empty() || !paired_ || !to_weigh_.empty();
+}
+
+/// What the subject needs, then the largest batch of it, a replay at a time.
+void AdviseJob::try_one(const Config& subject) {
   if (!needs_) {
     const Program program = record(subject);
-    needs_ = needs(program, subject);
+    needs_ = needs(program, subject, kMaxSteps);
     pace_ = pace(program, subject);
-    return true;
+    return;
   }
   if (!fit_) fit_.emplace(subject);
-  if (fit_->step()) return true;
+  if (fit_->step()) return;
   const Counters after = *needs_;
   const std::int64_t largest = fit_->largest();
   needs_.reset();
   fit_.reset();
-  finish_one(after, largest);
-  return !open_.empty();
-}
-
-void AdviseJob::finish_one(const Counters& after, std::int64_t largest) {
-  if (!own_figures_) {
-    own_figures_ = true;
-    own_pace_ = pace_;
-    advices_.needs = after;
-    advices_.largest_batch = largest;
-    advices_.fits = config_.batch <= largest;
+  if (own_figures_) {
+    finish_one(subject, after, largest);
     return;
   }
-  Advice advice = std::move(open_.back());
+  own_figures_ = true;
+  own_pace_ = pace_;
+  advices_.needs = after;
+  advices_.largest_batch = largest;
+  advices_.fits = config_.batch <= largest;
+}
+
+void AdviseJob::finish_one(const Config& config, const Counters& after, std::int64_t largest) {
+  const Subject subject = open_.back();
   open_.pop_back();
-  const auto less = [](Bytes now, Bytes then) { return static_cast<std::int64_t>(now) - static_cast<std::int64_t>(then); };
+  const Change& first = changes_[subject.first];
+  Advice advice;
+  advice.config = config;
+  advice.changes = differences(config_, config);
+  advice.pair = subject.second != kNone;
+  advice.effect = effect(subject);
+  if (advice.pair) {
+    const Change& second = changes_[subject.second];
+    advice.name = advice.title = first.name + " + " + second.name;
+    advice.cost = costs_nothing(second) ? first.cost : costs_nothing(first) ? second.cost : first.cost + "; " + second.cost;
+  } else {
+    advice.name = first.name;
+    advice.title = first.what.empty() ? first.name : first.name + ": " + first.what;
+    advice.cost = first.cost;
+  }
   advice.saves = less(advices_.needs.reserved, after.reserved);
   advice.saves_allocated = less(advices_.needs.allocated, after.allocated);
   advice.largest_batch = largest;
-  advice.fits = advice.config.batch <= largest;
+  advice.fits = config.batch <= largest;
   advice.time_percent = pace_.percent_of(own_pace_);
+  if (!advice.pair) saves_[subject.first] = advice.saves;
+  if (advice.pair && advice.saves <= best_single(subject)) return;
   const auto place = std::upper_bound(advices_.list.begin(), advices_.list.end(), advice,
                                       [](const Advice& a, const Advice& b) { return a.saves > b.saves; });
   advices_.list.insert(place, std::move(advice));
+}
+
+std::int64_t AdviseJob::best_single(const Subject& pair) const { return std::max(saves_[pair.first], saves_[pair.second]); }
+
+/// Of the changes up to each effect, the best of every key with the best of every other: each on its own saves something.
+std::vector<AdviseJob::Subject> AdviseJob::pairs() const {
+  std::vector<Subject> list;
+  for (const Effect most : {Effect::same, Effect::rounding, Effect::other}) {
+    std::map<std::string, std::size_t> best;  // of a key
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      if (!changes_[i].pairs || changes_[i].effect > most || saves_[i] <= 0) continue;
+      const auto [place, is_new] = best.emplace(changes_[i].key, i);
+      if (!is_new && saves_[i] > saves_[place->second]) place->second = i;
+    }
+    for (auto one = best.begin(); one != best.end(); ++one) {
+      for (auto other = std::next(one); other != best.end(); ++other) {
+        const Subject pair{std::min(one->second, other->second), std::max(one->second, other->second), 0};
+        const bool listed =
+            std::any_of(list.begin(), list.end(), [&](const Subject& s) { return s.first == pair.first && s.second == pair.second; });
+        if (!listed && is_valid(changed(pair))) list.push_back(pair);
+      }
+    }
+  }
+  return list;
+}
+
+void AdviseJob::weigh_one() {
+  Subject pair = to_weigh_.back();
+  to_weigh_.pop_back();
+  const Config config = changed(pair);
+  // A few steps tell well enough which pairs are the best; those are then tried to the end.
+  pair.saves = less(advices_.needs.reserved, needs(record(config), config, static_cast<int>(config.steps)).reserved);
+  if (pair.saves > best_single(pair)) weighed_.push_back(pair);
+}
+
+/// A few of each effect, of which every one saves more than what is to be had with less effect.
+std::vector<AdviseJob::Subject> AdviseJob::best_pairs() {
+  std::stable_sort(weighed_.begin(), weighed_.end(), [](const Subject& a, const Subject& b) { return a.saves > b.saves; });
+  std::vector<Subject> list;
+  std::int64_t bar = 0;
+  for (const Effect wanted : {Effect::same, Effect::rounding, Effect::other}) {
+    std::int64_t most = bar;
+    std::size_t taken = 0;
+    for (const Subject& pair : weighed_) {
+      if (effect(pair) != wanted || pair.saves <= bar || taken == kPairsOfAnEffect) continue;
+      list.push_back(pair);
+      most = std::max(most, pair.saves);
+      ++taken;
+    }
+    bar = most;
+  }
+  std::reverse(list.begin(), list.end());
+  return list;
 }
 
 Advices advise(const Config& config) {

@@ -250,10 +250,19 @@ Json to_json(const Advices& advices) {
   Json list = Json::array();
   for (const Advice& advice : advices.list) {
     Json item = Json::object();
-    put(item, "key", advice.key);
-    put(item, "value", value_of(advice.value));
+    Json changes = Json::array();
+    for (const Setting& setting : advice.changes) {
+      Json change = Json::object();
+      put(change, "key", setting.key);
+      put(change, "value", value_of(setting.value));
+      changes.push_back(std::move(change));
+    }
+    put(item, "changes", std::move(changes));
+    put(item, "name", advice.name);
     put(item, "title", advice.title);
     put(item, "cost", advice.cost);
+    put(item, "pair", advice.pair);
+    put(item, "effect", to_string(advice.effect));
     put(item, "saves", advice.saves);
     put(item, "saves_allocated", advice.saves_allocated);
     put(item, "fits", advice.fits);

@@ -6,6 +6,7 @@
 #include "config/json_text.h"
 #include "config/sections.h"
 #include "config/text.h"
+#include "models/hf/families.h"
 
 namespace whatfits {
 namespace {
@@ -107,17 +108,23 @@ void read_probability(Reader& reader, const char* key, double& out) {
   }
 }
 
-void read_lora(Reader& reader, Lora& out) {
+void read_lora(Reader& reader, const std::string& model_type, Lora& out) {
   if (reader.find("rank") == nullptr) reader.statement("rank", "is missing; it must be a whole number from 1 to 4096");
   reader.integer("rank", 1, 4096, out.rank);
   const json* targets = reader.find("targets");
+  const bool all = targets != nullptr && *targets == "all-linear";
+  if (all) {
+    for (const std::string_view linear : hf::linear_names(model_type)) out.targets.emplace_back(linear);
+  }
   bool names = targets != nullptr && targets->is_array() && !targets->empty() && targets->size() <= 64;
   for (std::size_t i = 0; names && i < targets->size(); ++i) {
     const auto* name = (*targets)[i].get_ptr<const std::string*>();
     names = name != nullptr && !name->empty() && name->size() <= limits::name_bytes;
     if (names) out.targets.push_back(*name);
   }
-  if (!names) reader.statement("targets", "must be a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]");
+  if (!names && !all) {
+    reader.statement("targets", "must be \"all-linear\" or a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]");
+  }
   read_probability(reader, "dropout", out.dropout);
   std::size_t index = 0;
   if (reader.word("adapter_dtype", {{"fp32", "base"}, {}}, index)) out.base_dtype = index == 1;
@@ -176,7 +183,7 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.choice("zero_grad", config::zero_grad_words(), out.zero_grad);
   if (const json* value = request.find("lora"); value != nullptr && !value->is_null()) {
     Lora lora;
-    section(request, "lora", problems, [&](Reader& reader) { read_lora(reader, lora); });
+    section(request, "lora", problems, [&](Reader& reader) { read_lora(reader, out.model.model_type, lora); });
     out.lora = std::move(lora);
   }
   read_trainable(request, out.model, out.trainable);

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/hf_model.h"
 #include "config/names.h"
 #include "config/preset_lookup.h"
 #include "config/sections.h"
+#include "models/hf/families.h"
 #include "whatfits/request.h"
 
 namespace whatfits {
@@ -157,6 +159,48 @@ ordered_json request_json(const Config& config) {
   out["script"]["use_cache"] = nullptr;
   if (script.use_cache) out["script"]["use_cache"] = *script.use_cache;
   return out;
+}
+
+namespace {
+
+// An adapter without what goes without saying.
+ordered_json short_lora(const Config& config) {
+  const Lora& lora = *config.lora;
+  ordered_json out = lora_json(lora);
+  Lora plain;
+  plain.nf4 = lora.nf4;
+  const ordered_json defaults = lora_json(plain);
+  for (const char* key : {"dropout", "adapter_dtype", "base", "prepare"}) {
+    if (out.contains(key) && out[key] == defaults.at(key) && !(lora.nf4 && std::string_view(key) == "base")) out.erase(key);
+  }
+  const std::vector<std::string_view> linears = hf::linear_names(config.model.model_type);
+  if (std::equal(linears.begin(), linears.end(), lora.targets.begin(), lora.targets.end())) out["targets"] = "all-linear";
+  return out;
+}
+
+}  // namespace
+
+std::vector<Setting> differences(const Config& before, const Config& after) {
+  std::vector<Setting> list;
+  const ordered_json then = request_json(before);
+  const ordered_json now = request_json(after);
+  // A section is said key by key; an adapter, a model or a card is said whole.
+  for (const auto& [key, value] : now.items()) {
+    const ordered_json old = then.contains(key) ? then.at(key) : ordered_json();
+    if (value == old) continue;
+    if (key == "lora" && after.lora) {
+      list.push_back({key, short_lora(after).dump()});
+    } else if (!value.is_object() || key == "model" || key == "device") {
+      list.push_back({key, value.dump()});
+    } else {
+      ordered_json from = old;
+      if (!old.is_object()) from = {{"tensor", 1}, {"pipeline", 1}, {"sequence", 1}};  // a `parallel` that is new
+      for (const auto& [inner, inner_value] : value.items()) {
+        if (!from.contains(inner) || inner_value != from.at(inner)) list.push_back({key + "." + inner, inner_value.dump()});
+      }
+    }
+  }
+  return list;
 }
 
 }  // namespace whatfits

@@ -16,34 +16,29 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A value as one word of a shell command: text without its quotes.
-std::string word(const ordered_json& value) { return shell_quoted(value.is_string() ? value.get<std::string>() : value.dump()); }
-
-std::string flag_name(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
-  return "--" + key;
-}
-
-// Whatever the changed request says differently, as flags that can be pasted: a change may take two (batch and accumulation).
-std::string as_flags(const Config& before, const Config& after) {
-  const ordered_json old_request = request_json(before);
-  const ordered_json new_request = request_json(after);
+// As flags that can be pasted: a change may take two (batch and accumulation).
+std::string as_flags(const Advice& advice) {
   std::string flags;
-  const auto put = [&](const std::string& key, const ordered_json& value) {
-    flags += (flags.empty() ? "" : " ") + flag_name(key) + " " + word(value);
-  };
-  for (const auto& [key, value] : new_request.items()) {
-    const ordered_json& old_value = old_request.at(key);
-    if (value == old_value) continue;
-    if (!value.is_object() || !old_value.is_object() || key == "model" || key == "device") {
-      put(key, value);
-      continue;
-    }
-    for (const auto& [inner, inner_value] : value.items()) {
-      if (inner_value != old_value.at(inner)) put(key + "." + inner, inner_value);
-    }
+  for (const Setting& setting : advice.changes) {
+    std::string key = setting.key;
+    std::replace(key.begin(), key.end(), '_', '-');
+    const ordered_json value = ordered_json::parse(setting.value);
+    flags += (flags.empty() ? "--" : " --") + key + " " + shell_quoted(value.is_string() ? value.get<std::string>() : setting.value);
   }
   return flags;
+}
+
+// What a change does to the result, in a word or two.
+std::string effect_words(Effect effect) {
+  switch (effect) {
+    case Effect::same:
+      return "the same";
+    case Effect::rounding:
+      return "rounded more";
+    case Effect::other:
+      break;
+  }
+  return "another";
 }
 
 // 131 -> "1.31"
@@ -74,34 +69,41 @@ int run_advise(const Arguments& arguments, Session& session) {
   session.line(style.dim(run_words(config)) + "; largest batch as it is: " + with_commas(answer.largest_batch));
   session.line();
   if (answer.list.empty()) {
-    session.line("No single change that this version replays saves anything here.");
+    session.line("There is no change left that this version replays.");
     return exit_status::ok;
   }
   using Align = Table::Align;
-  Table table({{"change", Align::left},
-               {"saves MiB", Align::right},
-               {"batch " + with_commas(config.batch), Align::left},
-               {"largest batch", Align::right},
-               {"time a token", Align::right},
-               {"flag", Align::left}});
-  for (const Advice& advice : answer.list) {
-    table.row({advice.title, signed_mib(advice.saves), advice.fits ? style.good("fits") : style.bad("oom"),
-               with_commas(advice.largest_batch), advice.time_percent == 0 ? "?" : "× " + times(advice.time_percent),
-               style.accent(as_flags(config, advice.config))});
+  // Pairs are said apart: a pair is no new idea, only what two of the others come to.
+  for (const bool pair : {false, true}) {
+    if (std::none_of(answer.list.begin(), answer.list.end(), [pair](const Advice& advice) { return advice.pair == pair; })) continue;
+    Table table({{pair ? "two at once" : "change", Align::left},
+                 {"saves MiB", Align::right},
+                 {"batch " + with_commas(config.batch), Align::left},
+                 {"largest batch", Align::right},
+                 {"time a token", Align::right},
+                 {"result", Align::left},
+                 {"flag", Align::left}});
+    for (const Advice& advice : answer.list) {
+      if (advice.pair != pair) continue;
+      table.row({advice.title, signed_mib(advice.saves), advice.fits ? style.good("fits") : style.bad("oom"),
+                 with_commas(advice.largest_batch), advice.time_percent == 0 ? "?" : "× " + times(advice.time_percent),
+                 effect_words(advice.effect), style.accent(as_flags(advice))});
+    }
+    session.out += table.text(2);
+    session.line();
   }
-  session.out += table.text(2);
-  session.line();
   session.line("What each costs");
   for (const Advice& advice : answer.list) {
-    if (advice.cost.empty()) continue;
+    if (advice.pair) continue;
     session.out += "  - ";
-    session.out += wrapped(as_flags(config, advice.config) + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
+    session.out += wrapped(as_flags(advice) + ": " + advice.cost, std::min<std::size_t>(session.width, 110) - 4, "    ");
     session.line();
   }
   session.line();
   session.paragraph(
       "Time a token is what the operators compute and move, beside the request's own: no measurement. "
-      "Savings are of reserved memory at the peak, each change by itself, on a card without limit; together they do not simply add up.");
+      "Savings are of reserved memory at the peak, on a card without limit; those of single changes do not simply add up. "
+      "The pairs are the best two of each kind of result, of changes that save something on their own.");
   return exit_status::ok;
 }
 

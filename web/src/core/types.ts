@@ -152,11 +152,17 @@ export interface Fit extends Partial<Report> {
 }
 
 export interface Advice {
-  /** Of the request. */
-  key: string;
-  value: Json;
+  /** Keys of the request, dotted where a section has them: "allocator.expandable_segments". */
+  changes: { key: string; value: Json }[];
+  /** "fused attention" */
+  name: string;
+  /** The same with what it does. */
   title: string;
   cost: string;
+  /** Two changes at once. */
+  pair: boolean;
+  /** What it does to the result: nothing, the same recipe rounded more, another recipe. */
+  effect: 'same' | 'rounding' | 'other';
   /** Bytes of `reserved` at the peak, on a card without limit; negative if it takes more. */
   saves: number;
   saves_allocated: number;
@@ -165,8 +171,6 @@ export interface Advice {
   largest_batch: number;
   /** Of the request's own time a token; null where the card's rates are not known. */
   time_percent: number | null;
-  /** The whole changed request, to apply. From a job only. */
-  request?: Request;
 }
 
 export interface Advices {
@@ -174,9 +178,9 @@ export interface Advices {
   needs: Counters;
   fits: boolean;
   largest_batch: number;
-  /** Most saving first. */
+  /** Changes, and pairs of two, most saving first. */
   advice: Advice[];
-  /** Changes tried so far, and all of them. From a job only. */
+  /** Changes and pairs tried so far, and all of them. From a job only. */
   tried?: number;
   of?: number;
 }

@@ -1,24 +1,16 @@
 // What to change: every switch that is not used yet, tried for real by the core, with what it buys and what it costs.
 import { html, nothing, type TemplateResult } from 'lit';
 import { styleMap } from 'lit/directives/style-map.js';
-import { isObject } from '../data/fields.js';
-import type { Advice, Json, Request } from '../data/types.js';
+import type { Advice, Json } from '../data/types.js';
 import { bytes, count } from '../data/units.js';
 import { define, Part } from './part.js';
-import { mark, short } from './verdict.js';
+import { mark } from './verdict.js';
 
-/** The changes that one advice stands for. */
-export function adviceChanges(advice: Advice, now: Request): { path: string[]; value: Json }[] {
-  // The core sends the whole changed request along; what differs is the change (half the batch also doubles the accumulation).
-  if (advice.request) {
-    const changed = advice.request;
-    return Object.keys(changed)
-      .filter((key) => JSON.stringify(changed[key]) !== JSON.stringify(now[key]))
-      .map((key) => ({ path: [key], value: changed[key]! }));
-  }
-  if (isObject(advice.value)) return Object.entries(advice.value).map(([key, value]) => ({ path: [advice.key, key], value }));
-  return [{ path: [advice.key], value: advice.value }];
-}
+/** What one advice changes, for the session. */
+export const adviceChanges = (advice: Advice): { path: string[]; value: Json }[] =>
+  advice.changes.map(({ key, value }) => ({ path: key.split('.'), value }));
+
+const EFFECT = { same: 'same result', rounding: 'rounded more', other: 'another result' } as const;
 
 export class AdviceList extends Part {
   protected readonly topics = ['report', 'advice', 'unit'] as const;
@@ -39,10 +31,10 @@ export class AdviceList extends Part {
     const most = Math.max(1, ...list.map((advice) => advice.saves));
     return html`<ul class="advice" data-testid="advice" aria-labelledby="advice-title" aria-busy=${done ? 'false' : 'true'}>
       ${list.map(
-        (advice) => html`<li data-key=${advice.key}>
+        (advice) => html`<li data-key=${advice.changes.map(({ key }) => key).join(' ')}>
           <div class="advice-text">
             <b>${sentence(advice.title)}</b>
-            <span class="muted">costs: ${advice.cost}</span>
+            <span class="muted"><span class="tag" data-effect=${advice.effect}>${EFFECT[advice.effect]}</span> costs: ${advice.cost}</span>
           </div>
           <div class="advice-gain">
             <span class="saving" aria-hidden="true"><i style=${styleMap({ 'inline-size': `${Math.max(0, (100 * advice.saves) / most).toFixed(1)}%` })}></i></span>
@@ -51,7 +43,7 @@ export class AdviceList extends Part {
             ${advice.time_percent === null ? '' : html`<span class="muted">time a token × ${(advice.time_percent / 100).toFixed(2)}</span>`}
           </div>
           <button type="button" part="button" data-testid="apply" aria-label=${`Apply: ${advice.title}`}
-            @click=${() => session.apply(adviceChanges(advice, session.value), short(advice.key, advice.value))}>Apply</button>
+            @click=${() => session.apply(adviceChanges(advice), advice.name)}>Apply</button>
         </li>`,
       )}
     </ul>`;

@@ -103,13 +103,15 @@ export class Verdict extends Part {
   #try(): TemplateResult | typeof nothing {
     const { session } = this;
     if (session.fits !== false || !session.advice) return nothing;
-    const best = session.advice.advice.filter((advice) => advice.fits).slice(0, 3);
+    // What leaves the result alone comes first, then what saves most.
+    const fitting = session.advice.advice.filter((advice) => advice.fits);
+    const best = (['same', 'rounding', 'other'] as const).flatMap((effect) => fitting.filter((advice) => advice.effect === effect)).slice(0, 3);
     if (best.length === 0) return nothing;
     return html`<div class="try" data-testid="try">
       <span>What to try</span>
       ${best.map(
-        (advice) => html`<button type="button" class="chip" part="button" @click=${() => session.apply(adviceChanges(advice, session.value), advice.title)}>
-          ${short(advice.key, advice.value)} <span class="muted">batch ${count(advice.largest_batch)}</span>
+        (advice) => html`<button type="button" class="chip" part="button" @click=${() => session.apply(adviceChanges(advice), advice.name)}>
+          ${advice.name} <span class="muted">batch ${count(advice.largest_batch)}</span>
         </button>`,
       )}
     </div>`;
@@ -136,11 +138,6 @@ export function mark(state: 'fits' | 'tight' | 'oom'): TemplateResult {
 export function phrase(phase: string): string {
   const words: Record<string, string> = { optimizer_step: 'the optimizer step', zero_grad: 'zero_grad', clip: 'clipping' };
   return words[phase] ?? `the ${phase}`;
-}
-
-export function short(key: string, value: unknown): string {
-  if (typeof value === 'object' && value !== null) return Object.keys(value)[0]?.replace(/_/g, ' ') ?? key;
-  return `${key.replace(/_/g, ' ')}: ${String(value)}`;
 }
 
 define('wf-verdict', Verdict);
