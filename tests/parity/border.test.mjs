@@ -191,8 +191,6 @@ test('jobs give the answers of the questions at once', async () => {
   const advised = await runJob(run.advise());
   const { tried, of, ...rest } = advised;
   assert.equal(tried, of);
-  assert.equal(core.estimate(rest.advice[0].request).verdict, 'fits');
-  for (const advice of rest.advice) delete advice.request;
   assert.deepEqual(rest, core.advise(request));
   const cells = await runJob(run.sweep([1, 2, 3], [64, 128]), { budget: 1 });
   assert.deepEqual([...cells.batch], [1, 1, 2, 2, 3, 3]);
