@@ -74,6 +74,8 @@ std::vector<Change> changes(const Config& now) {
         "another optimizer: its learning rate has to be found again", [](Config& c) { c.optimizer = Optimizer::sgd_momentum; });
   offer(adam || now.optimizer == Optimizer::sgd_momentum, "optimizer", "\"sgd\"", "plain SGD: no state at all",
         "another optimizer: transformers train poorly with it", [](Config& c) { c.optimizer = Optimizer::sgd; });
+  offer(now.loss == Loss::standard, "loss", "\"fused-linear\"", "fused linear cross-entropy: the logits are never all there",
+        "none in the result; the model returns no logits; needs Liger Kernel", [](Config& c) { c.loss = Loss::fused_linear; });
   if (now.lora && !now.lora->nf4) {
     Config in_4_bits = now;
     in_4_bits.lora->nf4 = true;
