@@ -1,5 +1,6 @@
-// What is modelled from the published code of others: QLoRA, 8-bit AdamW, Muon, Lion. Held to runs of that code with its kernels left out
-// (fixtures/described/runs.jsonl), and to sizes worked out by hand from the sources named in quantized.h and optim_others.cpp.
+// What is modelled from the published code of others: QLoRA, 8-bit AdamW, Muon, Lion, Liger's loss. Held to runs of that code with its
+// kernels left out (fixtures/described/runs.jsonl), and to sizes worked out by hand from the sources named in quantized.h and
+// optim_others.cpp.
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-TEST_CASE("every counter of every run of bitsandbytes' and others' code", "[described][fixtures]") {
-  for (const json& row : testing::read_json_lines(WHATFITS_FIXTURES "/described/runs.jsonl")) {
+void check_every_counter(const char* file) {
+  for (const json& row : testing::read_json_lines(file)) {
     INFO(row["id"].get<std::string>());
     const json& truth = row["truth"];
     const json report = to_json(estimate(testing::config_of(row["request"])));
@@ -30,6 +31,15 @@ TEST_CASE("every counter of every run of bitsandbytes' and others' code", "[desc
       }
     }
   }
+}
+
+TEST_CASE("every counter of every run of bitsandbytes', Liger's and others' code", "[described][fixtures]") {
+  check_every_counter(WHATFITS_FIXTURES "/described/runs.jsonl");
+}
+
+// Plain PyTorch (tests/oracle/loss_truth.py), and so recorded rather than described.
+TEST_CASE("every counter of every run of a loss in chunks under checkpoints", "[described][fixtures]") {
+  check_every_counter(WHATFITS_FIXTURES "/torch/chunked-loss.jsonl");
 }
 
 // Bytes of every storage with this label, in the order of the program.
@@ -104,10 +114,54 @@ TEST_CASE("8-bit moments, their scales, and what is paged", "[described]") {
     CHECK((!in_pages.labels[storage.label].starts_with("exp_avg") || storage.bytes < 100'000));
 }
 
+TEST_CASE("losses that have the head in them: what does not go with them is named, and they are written and read again", "[described]") {
+  const auto lines = [](const std::string& request) {
+    std::vector<std::string> out;
+    for (const Problem& problem : parse_request(request).problems) out.push_back(to_line(problem));
+    return out;
+  };
+  using Lines = std::vector<std::string>;
+  for (const std::string& loss : {std::string(R"("fused-linear")"), std::string(R"("chunked", "loss_chunks": 3)")}) {
+    const ParsedRequest parsed = parse_request(R"({"model": "llama-3.2-1b", "seq_len": 64, "loss": )" + loss + "}");
+    REQUIRE(parsed.problems.empty());
+    CHECK(parse_request(request_json(parsed.config)).config == parsed.config);
+  }
+  CHECK(lines(R"({"model": "gpt2", "loss": "fused-linear"})") ==
+        Lines{"loss: \"fused-linear\" is not allowed: must be default or chunked for gpt2: Liger's is replayed for llama, mistral, qwen2, "
+              "qwen3, gemma, gemma2 and phi3"});
+  CHECK(lines(R"({"model": "gemma-2-2b", "loss": "chunked"})") ==
+        Lines{"loss: \"chunked\" is not allowed: must be default or fused-linear for a model that caps its logits"});
+  CHECK(lines(R"({"model": "gpt2", "loss": "chunked", "script": {"loss": "outside"}})") ==
+        Lines{"loss: \"chunked\" is not allowed: needs script.loss model: it is computed in the model's forward"});
+  CHECK(lines(R"({"model": "gpt2", "loss": "chunked", "parallel": {"strategy": "ddp", "gpus": 2}})") ==
+        Lines{"loss: \"chunked\" is not allowed: must be default with parallel"});
+  CHECK(lines(R"({"model": "gpt2", "loss_chunks": 4})") ==
+        Lines{"loss_chunks: \"4\" is not allowed: belongs to loss chunked; leave it out with another"});
+  CHECK(lines(R"({"model": "gpt2", "loss": "chunked", "loss_chunks": 129})").size() == 1);
+  CHECK(
+      lines(R"({"model": {"model_type": "llama", "hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1, "num_hidden_layers": 1,
+                 "vocab_size": 16000000}, "batch": 1048576, "seq_len": 16, "loss": "fused-linear"})")
+          .size() == 1);
+}
+
+TEST_CASE("Liger's loss takes the power of two at or above tokens / ceil(V / C) tokens at a time", "[described]") {
+  // 128,256 / 2,048 is 62.6: 63 parts of the size of the hidden states; 1,024 tokens / 63 is 16.3: 32 at a time.
+  const std::string request = R"({"model": "llama-3.2-1b", "batch": 2, "seq_len": 512, "precision": "bf16", "steps": 1, "loss": )";
+  const std::vector<Bytes> parts = sizes(record_of(request + R"("fused-linear"})"), "logits of a chunk of tokens");
+  REQUIRE(parts.size() >= 32);
+  CHECK(parts[0] == Bytes{2} * 32 * 128256);
+  // 5 parts of 1,024 tokens: 205 each, 204 in the last.
+  const std::vector<Bytes> fifths = sizes(record_of(request + R"("chunked", "loss_chunks": 5})"), "logits of a chunk of tokens");
+  REQUIRE(fifths.size() >= 5);
+  CHECK(fifths[0] == Bytes{2} * 205 * 128256);
+  CHECK(fifths[4] == Bytes{2} * 204 * 128256);
+}
+
 TEST_CASE("a report says what is modelled, and claims no recorded run near it", "[described]") {
   for (const std::string& request : {kQlora + "}}", std::string(R"({"model": "gpt2-from-scratch", "optimizer": "adamw-8bit"})"),
                                      std::string(R"({"model": "gpt2", "seq_len": 64, "optimizer": "muon"})"),
-                                     std::string(R"({"model": "gpt2", "seq_len": 64, "optimizer": "lion"})")}) {
+                                     std::string(R"({"model": "gpt2", "seq_len": 64, "optimizer": "lion"})"),
+                                     std::string(R"({"model": "llama-3.2-1b", "seq_len": 64, "loss": "fused-linear"})")}) {
     INFO(request);
     const json report = to_json(estimate(testing::config_of(json::parse(request))));
     CHECK(report["accuracy"]["measured_rows_near"] == 0);

@@ -153,8 +153,9 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
         Lines{"checkpointing: \"selective\" is not allowed: must be none or full where parameters are frozen: what blocks keep that no "
               "gradient reaches is up to Python's garbage collector"});
   CHECK(lines_with(R"("checkpointing": "selective", "parallel": {"strategy": "fsdp", "gpus": 8})").size() == 1);
-  CHECK(lines_with(R"("loss": "chunked")") == Lines{"loss: \"chunked\" is not supported yet: only default is supported so far"});
-  CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be default"});
+  CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be one of default, fused-linear or chunked"});
+  CHECK(lines_with(R"("loss": "chunked")") ==
+        Lines{"loss: \"chunked\" is not allowed: is replayed with Hugging Face's models only, not with gpt2-from-scratch"});
   CHECK(lines_with(R"("lora": 8)") == Lines{"lora: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("lora": {"rank": 8})") ==
         Lines{"lora.targets: must be \"all-linear\" or a list of the model's linear layers, such as [\"q_proj\", \"v_proj\"]"});
@@ -266,7 +267,7 @@ TEST_CASE("unknown keys are named with the nearest", "[request]") {
               "seq-len: is not a key; did you mean seq_len?"});
   CHECK(lines_with(R"("xyzzy": 1)") ==
         Lines{"xyzzy: is not a key; allowed are model, assume, batch, seq_len, precision, attention, optimizer, checkpointing, loss, "
-              "grad_accumulation, clip_grad_norm, zero_grad, lora, trainable, dropout, parallel, allocator, engine, torch, "
+              "loss_chunks, grad_accumulation, clip_grad_norm, zero_grad, lora, trainable, dropout, parallel, allocator, engine, torch, "
               "transformers, device, calibration, steps and script"});
 }
 
@@ -409,9 +410,9 @@ TEST_CASE("hostile text is answered in words", "[request][hostile]") {
   CHECK(lines_of(R"({"model": "\udc00\ud800"})").size() == 1);
   CHECK(lines_of(std::string("{\"model\": \"a\0b\"}", 16)).size() == 1);
   CHECK(lines_with(R"("loss": "\u001b[31m\u009b\u0000\n")") ==
-        Lines{"loss: \"\\u001b[31m\\u009b\\u0000\\u000a\" is not allowed: must be default"});
+        Lines{"loss: \"\\u001b[31m\\u009b\\u0000\\u000a\" is not allowed: must be one of default, fused-linear or chunked"});
   CHECK(lines(parse_request(json{{"model", "gpt2-from-scratch"}, {"loss", "\xFF"}})) ==
-        Lines{"loss: \"\xEF\xBF\xBD\" is not allowed: must be default"});
+        Lines{"loss: \"\xEF\xBF\xBD\" is not allowed: must be one of default, fused-linear or chunked"});
 
   CHECK(lines_with(R"("batch": 1, "batch": 2)") == Lines{"batch: is given twice"});
   CHECK(lines_with(R"("script": {"warmup_matmul": 1, "warmup_matmul": 1}, "batch": 0)") ==

@@ -62,6 +62,10 @@ def request(run):
                    "use_cache": s["use_cache"], "zero_grad_at": s["zero"], "loss": {"v4raw": "v4-no-upcast"}.get(s["loss"], s["loss"]),
                    "data": "each-step" if s["data"] == "each" else "once"},
     }
+    if s.get("floss"):  # of loss_truth.py
+        q["loss"] = s["floss"]
+        if s["floss"] == "chunked":
+            q["loss_chunks"] = s["chunks"]
     if s.get("freeze"):
         q["trainable"] = "all-but-embeddings" if s["freeze"] == "embed" else s["freeze"].replace("last", "last:")
     if s["lora"]:
@@ -88,6 +92,7 @@ def truth(run):
 
 
 PROVENANCE = "PyTorch 2.6.0, Transformers 5.12.1, virtual CUDA device; no kernel ran"
+LIGER = "PyTorch 2.6.0, Transformers 5.12.1, Liger Kernel 0.8.2 (its kernels left out), virtual CUDA device; no kernel ran"
 PHASES = {"step": "optimizer_step", "batch": "forward"}
 
 
@@ -112,7 +117,8 @@ def row(run):
                       "message": message[:message.index("unallocated.") + len("unallocated.")]}
         if last:
             out["oom"]["peak"] = {"allocated": last["peak_allocated"], "reserved": last["peak_reserved"]}
-    return {"id": run["id"], "request": request(run), "truth": out, "provenance": PROVENANCE}
+    return {"id": run["id"], "request": request(run), "truth": out,
+            "provenance": LIGER if run["switches"].get("floss") == "fused-linear" else PROVENANCE}
 
 
 def compare(specs, runs, binary):

@@ -33,6 +33,12 @@ enum class Optimizer : std::uint8_t {
   muon,
   lion
 };
+/// How the loss comes from the last hidden states.
+enum class Loss : std::uint8_t {
+  standard,      ///< as the model's code does: all logits, then the loss
+  fused_linear,  ///< Liger's fused linear cross-entropy: logits of some tokens at a time, and their gradients at once
+  chunked        ///< head and loss of some tokens at a time, each part under a checkpoint: a loop in plain PyTorch
+};
 enum class Checkpointing : std::uint8_t { none, full, full_reentrant, selective };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
 enum class Engine : std::uint8_t { torch, formula };
@@ -186,6 +192,8 @@ struct Config {
   Attention attention = Attention::eager;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::none;
+  Loss loss = Loss::standard;
+  std::int64_t loss_chunks = 8;        ///< of Loss::chunked: parts that the tokens of a micro-batch are cut in
   std::int64_t grad_accumulation = 1;  ///< micro-batches per optimizer step
   bool clip_grad_norm = false;
   ZeroGrad zero_grad = ZeroGrad::set_to_none;

@@ -186,7 +186,8 @@ enum class OpKind : std::uint8_t {
   dequantize_4bit,
   adamw_8bit,
   lion,
-  muon
+  muon,
+  fused_cross_entropy
 };
 std::string_view name_of(OpKind kind);
 

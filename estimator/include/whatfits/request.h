@@ -52,6 +52,7 @@ inline constexpr std::int64_t n_embd = 1 << 20;
 inline constexpr std::int64_t n_layer = 10000;
 inline constexpr std::int64_t grad_accumulation = 1024;
 inline constexpr std::int64_t steps = 64;
+inline constexpr std::int64_t loss_chunks = 128;
 inline constexpr std::int64_t warmup_matmul = 1 << 16;
 inline constexpr std::int64_t memory_mib = 1 << 30;  ///< 1 PiB
 inline constexpr std::int64_t sm_count = 1024;
@@ -101,6 +102,7 @@ std::string_view to_string(Precision value);
 std::string_view to_string(Attention value);
 std::string_view to_string(Optimizer value);
 std::string_view to_string(Checkpointing value);
+std::string_view to_string(Loss value);
 std::string_view to_string(ZeroGrad value);
 std::string_view to_string(Engine value);
 std::string_view to_string(Parallel::Strategy value);

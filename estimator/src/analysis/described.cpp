@@ -18,6 +18,11 @@ std::vector<std::string> described(const Config& config) {
                              "the request's own switch here"
                            : "without prepare_model_for_kbit_training: what is not quantised stays in the type it was loaded in");
   }
+  if (config.loss == Loss::fused_linear) {
+    modelled("the fused linear cross-entropy is", "Liger Kernel's code",
+             "tokens go through the head in chunks, the power of two at or above tokens / ceil(V / C), and the gradients of hidden states "
+             "and of the head's weight are made in forward; there are no logits to keep");
+  }
   switch (config.optimizer) {
     case Optimizer::adamw_8bit:
     case Optimizer::adamw_8bit_paged:

@@ -61,6 +61,11 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating hidden = B * T * K * (W * n(kElement * 40) + I * n(kElement * 16));
   const Saturating scores = B * NH * T * T * n(kElement * 16);
   const Saturating logits = B * T * V * n(kElement * 16);
+  // Liger's loss and a chunked one make casts and gradients of the head for each part: as many as V / C, or as were asked for.
+  const Saturating parts(
+      (config.loss == Loss::fused_linear ? config.model.vocab_size / std::max<std::int64_t>(config.model.n_embd, 1) + 2 : 0) +
+      (config.loss == Loss::chunked ? config.loss_chunks : 0));
+  const Saturating heads = parts * V * C * n(kElement * 8);
   const Saturating ids = B * T * n(kElement * 16);
   const Saturating mask = N * N * n(kElement);
   const Saturating warmup = Saturating(config.script.warmup_matmul) * Saturating(config.script.warmup_matmul) * n(16);
@@ -68,7 +73,7 @@ std::uint64_t bytes_bound(const Config& config) {
   const Saturating scratch = n(std::int64_t{1} << 30);
   // FSDP cuts along the first dimension into as many rows as there are cards, at least, of each of some 20 parameters in a block.
   const Saturating padding = Saturating(config.parallel ? config.parallel->gpus : 0) * (L + n(1)) * (C + I + W) * n(kElement * 64);
-  return (scratch + padding + parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + ids + warmup).value();
+  return (scratch + padding + parameters * n(64) + (L + n(1)) * (hidden + scores + mask) + logits + heads + ids + warmup).value();
 }
 
 }  // namespace whatfits

@@ -65,11 +65,9 @@ inline const Words& data_words() {
   return words;
 }
 
-/// A key that has one value so far.
-struct FixedWord {
-  const char* key;
-  const char* value;
-  std::vector<std::string_view> later;
-};
+inline const Words& loss_words() {
+  static const Words words{{"default", "fused-linear", "chunked"}, {}};
+  return words;
+}
 
 }  // namespace whatfits::config

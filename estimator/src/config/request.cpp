@@ -11,15 +11,9 @@
 namespace whatfits {
 namespace {
 
-using config::FixedWord;
 using config::only_supported;
 using config::Reader;
 using nlohmann::json;
-
-void only_word(Reader& reader, const FixedWord& fixed) {
-  std::size_t index = 0;
-  reader.word(fixed.key, {{fixed.value}, fixed.later}, index);
-}
 
 // "all", "all-but-embeddings" or "last:N".
 void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {
@@ -177,7 +171,8 @@ void read_request(const json& object, Config& out, std::vector<Problem>& problem
   request.choice("attention", config::attention_words(), out.attention);
   request.choice("optimizer", config::optimizer_words(), out.optimizer);
   request.choice("checkpointing", config::checkpointing_words(), out.checkpointing);
-  only_word(request, {"loss", "default", {"fused-linear", "chunked"}});
+  request.choice("loss", config::loss_words(), out.loss);
+  request.integer("loss_chunks", 1, limits::loss_chunks, out.loss_chunks);
   request.integer("grad_accumulation", 1, limits::grad_accumulation, out.grad_accumulation);
   request.boolean("clip_grad_norm", out.clip_grad_norm);
   request.choice("zero_grad", config::zero_grad_words(), out.zero_grad);

@@ -182,6 +182,37 @@ void check_quantised(Reader& request, const Config& config) {
   must(config.parallel.has_value(), "must be null with parallel");
 }
 
+// Losses that have the head in them, in a forward that replaces the model's own.
+void check_loss(Reader& request, const Config& config) {
+  if (config.loss != Loss::chunked && request.find("loss_chunks") != nullptr) {
+    request.not_allowed("loss_chunks", config.loss_chunks, "belongs to loss chunked; leave it out with another");
+  }
+  if (config.loss == Loss::standard) return;
+  const std::string& type = config.model.model_type;
+  const json word(std::string(to_string(config.loss)));
+  const auto must = [&](bool wrong, const std::string& why) {
+    if (wrong) request.not_allowed("loss", word, why);
+  };
+  if (config.loss == Loss::fused_linear) {
+    static const std::vector<std::string_view> kPatched{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3"};
+    must(std::find(kPatched.begin(), kPatched.end(), type) == kPatched.end(),
+         "must be default or chunked for " + type + ": Liger's is replayed for " + listed(kPatched, "and"));
+  } else {
+    must(type == "gpt2-from-scratch", "is replayed with Hugging Face's models only, not with gpt2-from-scratch");
+    must(config.model.softcap_logits, "must be default or fused-linear for a model that caps its logits");
+    must(config.seq_len < 2, "needs a seq_len of at least 2");
+  }
+  must(config.script.loss != Script::Loss::model, "needs script.loss model: it is computed in the model's forward");
+  must(config.parallel.has_value(), "must be default with parallel");
+  must(config.engine != Engine::torch, "is replayed with engine torch only");
+  const std::int64_t tokens = config.batch * config.seq_len;
+  const std::int64_t chunk = torch::fused_loss_chunk(tokens, config.model.vocab_size, config.model.n_embd);
+  const std::int64_t chunks = config.loss == Loss::chunked ? config.loss_chunks : (tokens + chunk - 1) / chunk;
+  must(chunks * config.grad_accumulation > limits::recorded_blocks,
+       "has " + std::to_string(chunks) + " chunks a micro-batch: chunks * grad_accumulation must be at most " +
+           std::to_string(limits::recorded_blocks));
+}
+
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
 std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
@@ -224,6 +255,7 @@ void check_together(Reader& request, const Config& config) {
   check_script(request, config);
   check_hugging_face(request, config);
   check_quantised(request, config);
+  check_loss(request, config);
   check_attention(request, config);
   check_parallel(request, config);
   check_size(request, config);

@@ -92,6 +92,7 @@ std::string_view to_string(Precision value) { return word_of(config::precision_w
 std::string_view to_string(Attention value) { return word_of(config::attention_words(), value); }
 std::string_view to_string(Optimizer value) { return word_of(config::optimizer_words(), value); }
 std::string_view to_string(Checkpointing value) { return word_of(config::checkpointing_words(), value); }
+std::string_view to_string(Loss value) { return word_of(config::loss_words(), value); }
 std::string_view to_string(ZeroGrad value) { return word_of(config::zero_grad_words(), value); }
 std::string_view to_string(Engine value) { return word_of(config::engine_words(), value); }
 std::string_view to_string(Parallel::Strategy value) { return word_of(config::strategy_words(), value); }
@@ -122,7 +123,8 @@ ordered_json request_json(const Config& config) {
   out["attention"] = to_string(config.attention);
   out["optimizer"] = to_string(config.optimizer);
   out["checkpointing"] = to_string(config.checkpointing);
-  out["loss"] = "default";
+  out["loss"] = to_string(config.loss);
+  if (config.loss == Loss::chunked) out["loss_chunks"] = config.loss_chunks;
   out["grad_accumulation"] = config.grad_accumulation;
   out["clip_grad_norm"] = config.clip_grad_norm;
   out["zero_grad"] = to_string(config.zero_grad);

@@ -120,8 +120,9 @@ std::string_view name_of(OpKind kind) {
                                         "dequantize_4bit",
                                         "adamw_8bit",
                                         "lion",
-                                        "muon"};
-  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::muon) + 1);
+                                        "muon",
+                                        "fused_cross_entropy"};
+  static_assert(std::size(names) == static_cast<std::size_t>(OpKind::fused_cross_entropy) + 1);
   return names[static_cast<int>(kind)];
 }
 

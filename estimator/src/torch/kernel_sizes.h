@@ -196,6 +196,13 @@ EfficientAttention efficient_attention(std::int64_t batch, std::int64_t heads, s
 /// The partials are fp32 whatever the type: one for each 65,536 elements of the largest gradient, for every gradient.
 Bytes norm_partials(std::int64_t gradients, std::int64_t largest_elements);
 
+// ---- fused linear cross-entropy -----------------------------------------------------------------------------------------
+
+/// Tokens that Liger's fused linear cross-entropy takes at a time: the power of two at or above tokens / ceil(V / C).
+std::int64_t fused_loss_chunk(std::int64_t tokens, std::int64_t vocabulary, std::int64_t width);
+
+// ---- several cards ------------------------------------------------------------------------------------------------------
+
 /// Tables of addresses and offsets, in int64, that these operators upload before their kernel, in bytes. Source: get_chunk_cat_metadata
 /// and split_with_sizes_copy_out_cuda_contiguous_no_cast of ATen/native/cuda/TensorShape.cu, and probes of sizes and cards.
 /// `parts`: bytes of each tensor's part in one chunk of the destination; a thread block copies 128 x 16 bytes.

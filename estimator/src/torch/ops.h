@@ -30,6 +30,8 @@ Tensor contiguous(const Tensor& x);                      ///< copies if needed
 Tensor slice(const Tensor& x, int dim, Dim length);      ///< the first `length`; of tensors outside graphs
 std::array<Tensor, 3> split3(const Tensor& x, int dim);  ///< three equal parts
 std::array<Tensor, 3> split3(const Tensor& x, int dim, const std::array<Dim, 3>& widths);
+std::vector<Tensor> chunk(const Tensor& x,
+                          std::int64_t count);  ///< x.chunk(count): parts of ceil(rows / count) rows, the last what is left
 Tensor unsqueeze(const Tensor& x, int dim);
 Tensor expand(const Tensor& x, const Shape& shape);  ///< of the same rank: dimensions of 1 are repeated
 
@@ -103,6 +105,10 @@ Tensor softmax(const Tensor& x, DType dtype);  ///< the same with softmax(..., d
 
 // loss.cpp
 Tensor cross_entropy(const Tensor& logits, const Tensor& target);  ///< [N, V], [N] -> mean
+
+// fused_loss.cpp
+/// mean of cross_entropy(x @ weight.T, target), chunk by chunk, with both gradients made in forward: [N, C], [V, C], [N].
+Tensor fused_linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& target);
 
 // embedding.cpp
 Tensor embedding(const Tensor& weight, const Tensor& indices);

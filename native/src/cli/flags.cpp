@@ -105,7 +105,8 @@ const std::vector<Flag>& request_flags() {
        "adamw, adamw-fused, adamw-for-loop, adam, adam-amsgrad, sgd, sgd-momentum, sgd-momentum-fused, adagrad, rmsprop, adafactor, "
        "adafactor-foreach, adafactor-transformers, none, adamw-8bit, adamw-8bit-paged, muon, lion [adamw]"},
       {"--checkpointing", "checkpointing", Kind::text, "WORD", "none, full, full-reentrant, selective [none]"},
-      {"--loss", "loss", Kind::text, "WORD", ""},
+      {"--loss", "loss", Kind::text, "WORD", "default, fused-linear (Liger's) or chunked (parts under checkpoints) [default]"},
+      {"--loss-chunks", "loss_chunks", Kind::value, "N", "parts of a chunked loss [8]"},
       {"--grad-accumulation", "grad_accumulation", Kind::value, "N", "micro-batches per optimizer step [1]"},
       {"--clip-grad-norm", "clip_grad_norm", Kind::boolean, "[BOOL]", "clip gradients by their norm [false]"},
       {"--zero-grad", "zero_grad", Kind::text, "WORD", "set-to-none, zero-fill [set-to-none]"},

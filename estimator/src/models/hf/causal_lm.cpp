@@ -171,42 +171,6 @@ Tensor CausalLM::embedded(Tensor inputs_embeds) const {
   return inputs_embeds;
 }
 
-Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tensor& bias) const {
-  Tensor kept = torch::narrow(hidden, 0, 0, hidden.size(0));
-  kept = torch::narrow(kept, 1, 0, hidden.size(1));
-  kept = torch::narrow(kept, 2, 0, hidden.size(2));
-  Tensor logits = torch::linear(kept, weight, bias);
-  logits.named("logits", Category::logits);
-  return logits;
-}
-
-Tensor CausalLM::loss_of(const Tensor& input_logits, const Tensor& input_labels) const {
-  if (!input_labels) return {};
-  const bool upcast = config.script.loss != Script::Loss::v4_no_upcast;
-  Tensor logits = upcast ? torch::to(input_logits, DType::float32) : input_logits;
-  if (config.script.loss == Script::Loss::v4 || !upcast) {
-    // Transformers 4.48: the last position is dropped by copying. GPT-2 and GPT-BigCode had the same loss in their own type.
-    Tensor kept = torch::narrow(logits, 1, 0, Dim{T.size - 1});
-    kept = torch::narrow(kept, 2, 0, V);  // [..., :-1, :]: the last slice takes all, and is one
-    kept = torch::contiguous(kept);
-    kept.named(upcast ? "logits in float32, shifted" : "logits, shifted", Category::logits);
-    Tensor wanted = torch::slice(input_labels, 1, Dim{T.size - 1});
-    wanted = torch::contiguous(wanted);
-    const Dim rows{B.size * (T.size - 1)};
-    kept = torch::view(kept, {rows, V});
-    wanted = torch::view(wanted, {rows});
-    return torch::cross_entropy(kept, wanted);
-  }
-  if (config.precision != Precision::fp32) logits.named("logits in float32", Category::logits);
-  const Tensor labels = torch::pad_right(input_labels, 1);
-  Tensor shifted = torch::slice(labels, 1, T);
-  shifted = torch::contiguous(shifted);
-  shifted.named("labels, shifted", Category::inputs);
-  logits = torch::view(logits, {B * T, V});
-  shifted = torch::view(shifted, {B * T});
-  return torch::cross_entropy(logits, shifted);
-}
-
 RotaryEmbedding CausalLM::rotary(const std::string& name) {
   RotaryEmbedding r;
   const Dim half{m.rotary_dim / 2};

@@ -113,9 +113,9 @@ class CausalLM {
   /// What the embedding module returns. With adapters under checkpoints enable_input_require_grads() makes it a leaf that wants a
   /// gradient, so that blocks are part of a graph.
   Tensor embedded(Tensor inputs_embeds) const;
-  /// hidden_states[:, slice(0, None), :], then the head. `bias` may be undefined.
+  /// hidden_states[:, slice(0, None), :], then the head. `bias` may be undefined. Undefined where the loss has the head in it.
   Tensor head_of(const Tensor& hidden, const Tensor& weight, const Tensor& bias = {}) const;
-  /// self.loss_function(logits, labels, vocab_size); undefined without labels.
+  /// self.loss_function(logits, labels, vocab_size), or what `config.loss` has in its place; undefined without labels.
   Tensor loss_of(const Tensor& logits, const Tensor& labels) const;
   RotaryEmbedding rotary(const std::string& name);
   double dropout(double own) const { return config.dropout.value_or(own); }
@@ -129,6 +129,14 @@ class CausalLM {
 
  private:
   void release_unreached();
+  Tensor shifted(const Tensor& labels) const;
+  Tensor loss_of_logits(const Tensor& input_logits, const Tensor& input_labels) const;
+  Tensor chunked_loss(const Tensor& labels) const;
+  struct Head {
+    Tensor input, weight, bias;
+  };
+  /// From head_of() to loss_of(), for a loss that has the head in it.
+  mutable Head head_;
   std::int16_t next_layer_ = 0;  ///< block that layer() calls next
   /// Inputs of checkpointed blocks that no gradient reaches: nothing in the graph holds their frames, but Python's cycles do, until its
   /// garbage collector comes by. Recorded runs have them all at the loss, and nearly none once a block has run again.

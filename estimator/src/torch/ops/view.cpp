@@ -1,4 +1,8 @@
 // Other looks at the same memory. They cost nothing, but backward passes through them, and there a layout may force a copy.
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "torch/autograd.h"
 #include "torch/ops.h"
 
@@ -40,11 +44,32 @@ struct SplitBackward final : Node {
       if (!grads[i]) grads[i] = full(torch, outputs[i]->shape, outputs[i]->dtype, 0);
     }
     Tensor whole = torch.empty(OpKind::cat, *shape, grads[0].dtype());
-    torch.recorder.op({.kind = OpKind::cat, .scalar = static_cast<double>(dim)}, {grads[0].id(), grads[1].id(), grads[2].id()},
-                      {whole.id()});
+    std::vector<TensorId> operands;
+    for (const Tensor& grad : grads) operands.push_back(grad.id());
+    operands.push_back(whole.id());
+    torch.recorder.op(
+        {.kind = OpKind::cat, .inputs = static_cast<std::uint16_t>(grads.size()), .outputs = 1, .scalar = static_cast<double>(dim)},
+        operands);
     out.push_back(std::move(whole));
   }
 };
+
+/// The parts of `x` along `dim`, of these lengths in turn: one node for all of them.
+void split(const Tensor& x, int dim, std::span<const Dim> lengths, std::span<Tensor> parts) {
+  if (!x) return;
+  const auto node = make_node<SplitBackward>(x.torch(), {&x});
+  if (node) {
+    node->dim = dim;
+    node->shape = &x.shape();
+  }
+  std::int64_t offset = x.offset();
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    Shape part = x.shape();
+    part[dim] = lengths[i];
+    parts[i] = attach(alias(x, part, x.strides(), offset), node);
+    offset += lengths[i].size * x.stride(dim);
+  }
+}
 
 Tensor copy_to(const Tensor& x, const Strides& strides) {
   Torch& torch = x.torch();
@@ -141,20 +166,19 @@ std::array<Tensor, 3> split3(const Tensor& x, int dim) {
 }
 
 std::array<Tensor, 3> split3(const Tensor& x, int dim, const std::array<Dim, 3>& widths) {
-  if (!x) return {};
-  const auto node = make_node<SplitBackward>(x.torch(), {&x});
-  if (node) {
-    node->dim = dim;
-    node->shape = &x.shape();
-  }
   std::array<Tensor, 3> parts;
-  std::int64_t offset = x.offset();
-  for (std::size_t i = 0; i < 3; ++i) {
-    Shape part = x.shape();
-    part[dim] = widths[i];
-    parts[i] = attach(alias(x, part, x.strides(), offset), node);
-    offset += widths[i].size * x.stride(dim);
-  }
+  split(x, dim, widths, parts);
+  return parts;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t count) {
+  if (!x) return {};
+  const std::int64_t rows = x.size(0).size;
+  const std::int64_t length = (rows + count - 1) / count;
+  std::vector<Dim> lengths;
+  for (std::int64_t begin = 0; begin < rows; begin += length) lengths.push_back(Dim{std::min(length, rows - begin)});
+  std::vector<Tensor> parts(lengths.size());
+  split(x, 0, lengths, parts);
   return parts;
 }
 
