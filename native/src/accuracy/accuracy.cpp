@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "accuracy/published_sweep.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
 #include "whatfits/request.h"
@@ -92,7 +93,7 @@ std::vector<Row> compare_published(const std::string& file, const json& article)
   std::map<std::int64_t, json> reports;
   const auto report = [&](std::int64_t batch) -> const json& {
     const auto [entry, fresh] = reports.try_emplace(batch);
-    if (fresh) entry->second = report_of(file, {{"model", "gpt2-from-scratch"}, {"batch", batch}, {"seq_len", 1024}, {"device", "a40"}});
+    if (fresh) entry->second = report_of(file, sweep_request(article, batch));
     return entry->second;
   };
   const auto value = [&](const std::string& path) { return number(at(report(8), path)).value(); };
@@ -175,12 +176,8 @@ std::vector<MeasuredPeak> plain_peaks(const std::string& folder) {
       peaks.push_back(std::move(peak));
     }
   }
-  const json article = json::parse(std::ifstream(folder + "/published/gpt2-a40.json"));
-  for (const json& figure : article.at("figures")) {
-    const auto id = figure.at("id").get<std::string>();
-    if (id != "step2_peak" && !id.ends_with("_allocated")) continue;
-    const json request = {{"model", "gpt2-from-scratch"}, {"batch", figure.at("batch")}, {"seq_len", 1024}, {"device", "a40"}};
-    peaks.push_back({"published/gpt2-a40: " + id, config_of(id, request), figure.at("bytes").get<std::int64_t>()});
+  for (const SweepRun& run : read_sweep(json::parse(std::ifstream(folder + "/published/gpt2-a40.json"))).runs) {
+    if (run.allocated) peaks.push_back({"published/gpt2-a40: " + run.name, run.config, run.allocated->bytes});
   }
   return peaks;
 }

@@ -68,10 +68,11 @@ std::string group_of(const json& row) {
   return row.value("group", id.substr(0, id.find('-')));
 }
 
-OthersRow compare(const std::string& id, const json& entry, const json& published, const json& report) {
+OthersRow compare(const std::string& id, const json& entry, const json& published, const Config& request, const json& report) {
   OthersRow row{.id = id,
                 .grade = published.at("grade"),
                 .group = group_of(published),
+                .request = request,
                 .source = published.at("source").at("url"),
                 .assumed = entry.at("assumed").get<std::vector<std::string>>(),
                 .why = entry.value("why", ""),
@@ -82,10 +83,10 @@ OthersRow compare(const std::string& id, const json& entry, const json& publishe
   return row;
 }
 
-json prediction_of(const std::string& id, const json& request) {
-  const ParsedRequest parsed = parse_request(request.dump());
+Config config_of(const std::string& id, const json& request) {
+  ParsedRequest parsed = parse_request(request.dump());
   if (!parsed.problems.empty()) throw std::runtime_error(id + ": " + to_line(parsed.problems.front()));
-  return to_json(estimate(parsed.config));
+  return std::move(parsed.config);
 }
 
 }  // namespace
@@ -110,8 +111,9 @@ Others compare_others(const std::string& folder) {
   out.published = rows.size();
   for (const json& entry : requests.at("requests")) {
     const auto ids = entry.at("rows").get<std::vector<std::string>>();
-    const json report = prediction_of(ids.front(), entry.at("request"));
-    for (const std::string& id : ids) out.rows.push_back(compare(id, entry, row_of(id), report));
+    const Config request = config_of(ids.front(), entry.at("request"));
+    const json report = to_json(estimate(request));
+    for (const std::string& id : ids) out.rows.push_back(compare(id, entry, row_of(id), request, report));
   }
   for (const json& entry : requests.at("not_covered")) {
     Others::Reason reason;
