@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "accuracy/files.h"
 #include "accuracy/others.h"
 #include "accuracy/published_sweep.h"
 #include "analysis/replay.h"
@@ -67,13 +66,9 @@ struct Band {
 
 std::string near_table(const std::string& folder) {
   std::map<std::string, Runs> kinds;
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/torch")) {
-    if (entry.path().extension() != ".jsonl") continue;
-    std::ifstream in(entry.path());
-    for (std::string line; std::getline(in, line);) {
-      if (line.empty()) continue;
-      const auto fixture = nlohmann::json::parse(line);
-      if (fixture.at("truth").at("verdict") != "fits") continue;  // where it fails is compared elsewhere
+  for (const std::string& file : files_of(folder, "torch", ".jsonl")) {
+    with_lines(folder, file, [&](const nlohmann::json& fixture) {
+      if (fixture.at("truth").at("verdict") != "fits") return;  // where it fails is compared elsewhere
       const Config config = parse_request(fixture.at("request")).config;
       const Counters predicted = replay(record(config), config, {.steps = static_cast<int>(config.steps)}).peak;
       Counters recorded;
@@ -84,7 +79,7 @@ std::string near_table(const std::string& folder) {
       Runs& runs = kinds[kind_of(config)];
       ++runs.count;
       runs.worst_ppm = std::max({runs.worst_ppm, ppm(predicted.allocated, recorded.allocated), ppm(predicted.reserved, recorded.reserved)});
-    }
+    });
   }
   std::string text = "// Written by accuracy_table --near from fixtures/torch/*.jsonl; do not edit.\n// clang-format off\n";
   for (const auto& [kind, runs] : kinds)
@@ -100,14 +95,15 @@ std::string card_runs_table(const std::string& folder) {
     ++band.runs;
     for (const Reading& one : readings) band.add(one);
   };
-  std::ifstream in(folder + "/published/gpt2-a40.json");
-  for (const SweepRun& run : read_sweep(nlohmann::json::parse(in)).runs) {
-    const Counters peak = estimate(run.config).trace.peak;
-    std::vector<Reading> readings;
-    if (run.allocated) readings.push_back({static_cast<std::int64_t>(peak.allocated), run.allocated->bytes});
-    if (run.reserved) readings.push_back({static_cast<std::int64_t>(peak.reserved), run.reserved->bytes});
-    add(run.config, readings);
-  }
+  with_json(folder, "published/gpt2-a40.json", [&](const nlohmann::json& file) {
+    for (const SweepRun& run : read_sweep(file).runs) {
+      const Counters peak = estimate(run.config).trace.peak;
+      std::vector<Reading> readings;
+      if (run.allocated) readings.push_back({static_cast<std::int64_t>(peak.allocated), run.allocated->bytes});
+      if (run.reserved) readings.push_back({static_cast<std::int64_t>(peak.reserved), run.reserved->bytes});
+      add(run.config, readings);
+    }
+  });
   for (const OthersRow& row : compare_others(folder).rows) {
     if (row.grade != "A") continue;
     std::vector<Reading> readings;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "accuracy/files.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
 #include "whatfits/request.h"
@@ -15,12 +16,6 @@ namespace whatfits::accuracy {
 namespace {
 
 using nlohmann::json;
-
-json read(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error(path + " cannot be read");
-  return json::parse(in);
-}
 
 /// "steps[2].peak.allocated" -> "/steps/2/peak/allocated".
 json::json_pointer pointer(const std::string& value) {
@@ -89,18 +84,7 @@ Config config_of(const std::string& id, const json& request) {
   return std::move(parsed.config);
 }
 
-}  // namespace
-
-double OthersReading::error_percent() const {
-  if (measured == 0) return 0;
-  return 100 * static_cast<double>(predicted - measured) / static_cast<double>(measured);
-}
-
-Others compare_others(const std::string& folder) {
-  const json published = read(folder + "/published/others.json");
-  const json requests = read(folder + "/published/requests.json");
-  std::map<std::string, const json*> rows;
-  for (const json& row : published.at("points")) rows[row.at("id").get<std::string>()] = &row;
+Others compare_all(const std::map<std::string, const json*>& rows, const json& requests) {
   std::set<std::string> seen;
   const auto row_of = [&](const std::string& id) -> const json& {
     if (!rows.contains(id)) throw std::runtime_error("published/requests.json: " + id + " is no row of published/others.json");
@@ -129,6 +113,23 @@ Others compare_others(const std::string& folder) {
   }
   std::stable_sort(out.not_covered.begin(), out.not_covered.end(),
                    [](const Others::Reason& a, const Others::Reason& b) { return a.rows > b.rows; });
+  return out;
+}
+
+}  // namespace
+
+double OthersReading::error_percent() const {
+  if (measured == 0) return 0;
+  return 100 * static_cast<double>(predicted - measured) / static_cast<double>(measured);
+}
+
+Others compare_others(const std::string& folder) {
+  Others out;
+  with_json(folder, "published/others.json", [&](const json& published) {
+    std::map<std::string, const json*> rows;
+    for (const json& row : published.at("points")) rows[row.at("id").get<std::string>()] = &row;
+    with_json(folder, "published/requests.json", [&](const json& requests) { out = compare_all(rows, requests); });
+  });
   return out;
 }
 
