@@ -54,7 +54,7 @@ Sweep read_sweep(const json& file) {
     const Printed printed{figure.at("bytes").get<std::int64_t>(), figure.at("rounding_halfwidth_bytes").get<std::int64_t>()};
     constexpr std::int64_t kMost = std::int64_t{1} << 50;
     if (printed.bytes <= 0 || printed.bytes > kMost || printed.halfwidth < 0 || printed.halfwidth > printed.bytes)
-      throw std::runtime_error(figure.at("id").get<std::string>() + ": is no number of bytes that a counter shows");
+      throw std::runtime_error(figure.at("id").get<std::string>() + ": its bytes are out of range");
     const auto [entry, fresh] = runs.try_emplace(batch);
     if (fresh) {
       ParsedRequest parsed = parse_request(sweep_request(file, batch));

@@ -37,8 +37,8 @@ bool is_sweep(const nlohmann::json& file);
 /// what is missing, std::runtime_error for a card that the catalogue does not have.
 nlohmann::json sweep_request(const nlohmann::json& file, std::int64_t batch);
 
-/// The runs whose peaks are printed. Throws as sweep_request(), and std::runtime_error for a request that is not valid or a figure that no
-/// counter shows.
+/// The runs whose peaks are printed. Throws as sweep_request(), and std::runtime_error for a request that is not valid or a figure
+/// of 0 bytes or less, or above 2^50.
 Sweep read_sweep(const nlohmann::json& file);
 
 }  // namespace whatfits::accuracy
