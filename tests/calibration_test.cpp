@@ -101,8 +101,11 @@ TEST_CASE("Wrong calibrations and measurements are refused in a line", "[calibra
   refused(fit + R"('{"device": "NVIDIA H100"}')", "calibration.device: \"NVIDIA H100\" is not allowed: the request is of NVIDIA A40");
   refused(fit + "7", "calibration: \"7\" is not allowed: must be null or what whatfits calibrate wrote");
   refused("calibrate " + written("other.json", "{}").string(),
-          written("other.json", "{}").string() + ": is not what whatfits measure wrote (it has no \"schema\": \"whatfits-fixture\")");
-  refused("calibrate", "FILES: name at least one snapshot of torch.cuda.memory._dump_snapshot(), or what whatfits measure wrote");
+          written("other.json", "{}").string() +
+              ": is neither what whatfits measure wrote (\"schema\": \"whatfits-fixture\") nor a published sweep (\"kind\": \"published\", "
+              "with \"figures\")");
+  refused("calibrate",
+          "FILES: name at least one snapshot of torch.cuda.memory._dump_snapshot(), what whatfits measure wrote, or a published sweep");
 }
 
 TEST_CASE("A fixture of the measuring tool says the ratio, and of a card what was free", "[calibration]") {
@@ -121,6 +124,63 @@ TEST_CASE("A fixture of the measuring tool says the ratio, and of a card what wa
   const json of_card = calibrated(written("card-run.json", card.dump()).string());
   CHECK(of_card.at("free_mib") == 877);
   CHECK(of_card.at("device") == "Some card");
+}
+
+TEST_CASE("A published sweep says the ratio with its spread, and what was free", "[calibration]") {
+  const std::string sweep = WHATFITS_FIXTURES "/published/gpt2-a40.json";
+  const json answer = calibrated(sweep);
+  CHECK(answer.at("device") == "NVIDIA A40");
+  CHECK(answer.at("free_mib") == 45440);  // printed, before the run
+  CHECK(answer.at("extra_mib") == 0);     // each peak is predicted to its printed digit
+  // Printed, in MiB: 36,072 of 32,611, 40,504 of 36,489 and 44,948 of 40,375; batch 8 has no reserved figure.
+  CHECK(answer.at("reserved_per_mille") == 1110);
+  CHECK(answer.at("reserved_per_mille_spread") == json{{"runs", 3}, {"tenth", 1106}, {"ninetieth", 1113}});
+  const json& rows = answer.at("measurements");
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].at("what") == "batch 8 of a published sweep");
+  CHECK(rows[0].at("reserved").is_null());
+  CHECK(rows[3].at("reserved").get<Bytes>() == 44948 * MiB);
+  for (const json& row : rows) CHECK(row.at("extra_bytes") == 0);
+
+  // It comes back: the closed form reserves what the sweep's runs did.
+  const std::string file = (testing::scratch() / "a40.json").string();
+  const testing::Result made = run_cli("calibrate " + sweep + " --out " + file);
+  CHECK(made.status == 0);
+  CHECK(has(made.out, "reserved over allocated 1.110 in the median of 3 (1.106 to 1.113, "));
+  const json formula = json::parse(run_cli("estimate --model gpt2-from-scratch --engine formula --json --calibration " + file).out);
+  CHECK(formula.at("request").at("calibration").at("reserved_per_mille") == 1110);
+  CHECK(formula.at("request").at("calibration").at("from") == "measured: gpt2-a40.json");
+  // 20 sequences ran and 21 did not.
+  const json fit = json::parse(run_cli("fit --model gpt2-from-scratch --seq-len 1024 --json --calibration " + file).out);
+  CHECK(fit.at("largest_batch") == 20);
+}
+
+TEST_CASE("What a sweep's printed digits do not hide counts as extra, and broken sweeps are refused", "[calibration]") {
+  const json sweep = testing::read_json(WHATFITS_FIXTURES "/published/gpt2-a40.json");
+  const auto with = [&](const char* id, const char* key, const json& value) {
+    json changed = sweep;
+    for (json& figure : changed["figures"]) {
+      if (figure.at("id") == id) figure[key] = value;
+    }
+    return written("sweep.json", changed.dump()).string();
+  };
+  const json predicted = json::parse(run_cli("estimate --model gpt2-from-scratch --batch 16 --seq-len 1024 --json").out);
+  const std::int64_t more = predicted.at("peak").at("allocated").get<std::int64_t>() + 10 * static_cast<std::int64_t>(MiB);
+  const json beyond = calibrated(with("batch16_allocated", "bytes", more));
+  CHECK(beyond.at("extra_mib") == 10);
+  CHECK(beyond.at("measurements")[1].at("extra_bytes") == 10 * MiB);
+  const std::string zero = with("batch16_allocated", "bytes", 0);
+  refused("calibrate " + zero, zero + ": batch16_allocated: its bytes are out of range");
+  const std::string none = with("batch16_allocated", "batch", nullptr);
+  refused("calibrate " + none, none + ": is no sweep as fixtures/published/README.md describes it");
+  json changed = sweep;
+  changed["device"]["name"] = "Some card";
+  const std::string card = written("sweep.json", changed.dump()).string();
+  refused("calibrate " + card, card + ": device.name: is none that whatfits devices lists");
+  changed = sweep;
+  changed["figures"] = json::array();
+  const std::string empty = written("sweep.json", changed.dump()).string();
+  refused("calibrate " + empty, empty + ": has no highest allocated or reserved level of a run among its figures");
 }
 
 }  // namespace

@@ -267,7 +267,8 @@ TEST_CASE("a measured snapshot, alone and beside its prediction", "[cli]") {
   const Result other = run_cli("compare " + folder + "clean.pickle.gz --model gpt2-from-scratch");
   CHECK(other.status == 2);
   CHECK(has(other.err, "too little in common"));
-  CHECK(has(run_cli("snapshot " + folder + "request.json").err, "byte 0: no pickle of protocol 2 to 5"));
+  CHECK(has(run_cli("snapshot " + written("no-pickle", "hello").string()).err, "byte 0: no pickle of protocol 2 to 5"));
+  CHECK(has(run_cli("snapshot " + folder + "request.json").err, "is JSON: this command shows recordings"));
   CHECK(has(run_cli("snapshot /nowhere.pickle").err, "cannot be read: No such file"));
   CHECK(has(run_cli("snapshot").err, "name a file"));
   CHECK(has(run_cli("snapshot " + folder + "clean.pickle.gz --events 5..1").err, "runs backwards"));

@@ -1,10 +1,11 @@
 // "How wrong is it" as one command: every fixture, predicted, measured, error.
 //
-//   cmake --build build/release --target accuracy_table && build/release/tools/accuracy_table [--wrong | --near] [FOLDER]
+//   cmake --build build/release --target accuracy_table && build/release/tools/accuracy_table [--wrong | --near | --cards] [FOLDER]
 //
 // prints one line for each counter of each fixture (with --wrong only those that do not agree) and a summary. FOLDER is fixtures/ of
-// this source tree if not given. With --near it prints instead what the core is
-// to know of recorded runs: write that to estimator/src/analysis/near_table.inc when they change. Exit status: 0 everything agrees but what
+// this source tree if not given. With --near it prints instead what the core is to know of recorded runs, with --cards what it is to know
+// of runs on real cards: write those to estimator/src/analysis/near_table.inc and card_runs_table.inc when the fixtures or the
+// predictions change. Exit status: 0 everything agrees but what
 // fixtures/torch/inexact.json names, 1 something else does not, 2 a fixture cannot be read. Counters of PyTorch and of our own runs must
 // agree to the byte; a published figure within half a unit of its last printed digit; the resident size of a process within 3 %.
 #include <cstdio>
@@ -43,17 +44,24 @@ int main(int argc, char** argv) try {
   std::string folder = WHATFITS_FIXTURES;
   bool only_wrong = false;
   bool near = false;
+  bool cards = false;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--wrong") {
       only_wrong = true;
     } else if (std::string(argv[i]) == "--near") {
       near = true;
+    } else if (std::string(argv[i]) == "--cards") {
+      cards = true;
     } else {
       folder = argv[i];
     }
   }
   if (near) {
     std::cout << whatfits::accuracy::near_table(folder);
+    return 0;
+  }
+  if (cards) {
+    std::cout << whatfits::accuracy::card_runs_table(folder);
     return 0;
   }
   const std::vector<Row> rows = whatfits::accuracy::compare_all(folder);

@@ -113,15 +113,31 @@ Json lines(const std::vector<ClosedLine>& list) {
   return out;
 }
 
-/// `error_band`: the worst error of a peak among the runs near, percent, rounded up to hundredths; null where none is near.
+/// Runs on real cards, `band` the errors of their peaks in millionths of what PyTorch counted, negative where predicted too low; `of`
+/// says whose: of those near, else of the family, else of all.
+Json real_cards(const CardRuns& runs) {
+  Json out = Json::object();
+  put(out, "near", runs.near);
+  put(out, "family", runs.family);
+  put(out, "all", runs.all);
+  Json& band = put(out, "band", Json::object());
+  put(band, "of", to_string(runs.band));
+  put(band, "least_ppm", runs.least_ppm);
+  put(band, "most_ppm", runs.most_ppm);
+  put(out, "words", in_words(runs));
+  return out;
+}
+
+/// `error_band`: the worst error of a peak among the recorded runs near, percent, rounded up to hundredths; null where none is near.
 Json accuracy_of(const Report& report) {
-  if (report.by_formula) return {{"basis", "formula"}, {"measured_rows_near", 0}, {"error_band", nullptr}};
+  if (report.by_formula) return {{"basis", "formula"}, {"measured_rows_near", 0}, {"error_band", nullptr}, {"real_cards", nullptr}};
   const Near near = near_runs(report.request);
   Json out{{"basis", "replay"}, {"measured_rows_near", near.runs}, {"error_band", nullptr}};
   // A whole 0: JavaScript writes no other, and the answers have to be the same text.
   if (near.runs > 0) out["error_band"] = 0;
   if (near.worst_ppm > 0) out["error_band"] = static_cast<double>(hundredths_of_percent(near.worst_ppm)) / 100;
   put(out, "words", in_words(near));
+  put(out, "real_cards", real_cards(card_runs(report.request)));
   return out;
 }
 

@@ -28,7 +28,7 @@ void read_calibration(Reader& request, Config& out, std::vector<Problem>& proble
   std::string device = out.device.name;
   if (given("device") && reader.text("device", limits::name_bytes, device) && device != out.device.name)
     reader.not_allowed("device", *reader.find("device"), "the request is of " + shown(std::string_view(out.device.name)));
-  reader.find("measurements");  // for people
+  for (const char* key : {"measurements", "reserved_per_mille_spread"}) reader.find(key);  // for people
   reader.finish();
   if (problems.size() > before) return;
   if (free > out.device.total_mib) {

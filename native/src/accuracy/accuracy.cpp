@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "accuracy/files.h"
+#include "accuracy/published_sweep.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
 #include "whatfits/request.h"
@@ -92,7 +92,7 @@ std::vector<Row> compare_published(const std::string& file, const json& article)
   std::map<std::int64_t, json> reports;
   const auto report = [&](std::int64_t batch) -> const json& {
     const auto [entry, fresh] = reports.try_emplace(batch);
-    if (fresh) entry->second = report_of(file, {{"model", "gpt2-from-scratch"}, {"batch", batch}, {"seq_len", 1024}, {"device", "a40"}});
+    if (fresh) entry->second = report_of(file, sweep_request(article, batch));
     return entry->second;
   };
   const auto value = [&](const std::string& path) { return number(at(report(8), path)).value(); };
@@ -163,60 +163,42 @@ bool is_plain(const Config& config) {
 
 std::vector<MeasuredPeak> plain_peaks(const std::string& folder) {
   std::vector<MeasuredPeak> peaks;
-  for (const std::string file : {"gpt2-from-scratch", "gpt2-from-scratch-odd"}) {
-    std::ifstream in(folder + "/torch/" + file + ".jsonl");
-    for (std::string line; std::getline(in, line);) {
-      const json fixture = json::parse(line);
-      const std::string name = "torch/" + file + ": " + fixture.at("id").get<std::string>();
+  for (const std::string& file : files_of(folder, "torch", ".jsonl")) {
+    const std::string stem = file.substr(0, file.rfind('.'));
+    if (stem != "torch/gpt2-from-scratch" && stem != "torch/gpt2-from-scratch-odd") continue;
+    with_lines(folder, file, [&](const json& fixture) {
+      const std::string name = stem + ": " + fixture.at("id").get<std::string>();
       MeasuredPeak peak{name, config_of(name, fixture.at("request")), 0};
-      if (!is_plain(peak.config) || fixture.at("truth").at("verdict") != "fits") continue;
+      if (!is_plain(peak.config) || fixture.at("truth").at("verdict") != "fits") return;
       for (const json& step : fixture.at("truth").at("steps"))
         peak.allocated = std::max(peak.allocated, step.at("peak").at("allocated").get<std::int64_t>());
       peaks.push_back(std::move(peak));
+    });
+  }
+  with_json(folder, "published/gpt2-a40.json", [&](const json& article) {
+    for (const SweepRun& run : read_sweep(article).runs) {
+      if (run.allocated) peaks.push_back({"published/gpt2-a40: " + run.name, run.config, run.allocated->bytes});
     }
-  }
-  const json article = json::parse(std::ifstream(folder + "/published/gpt2-a40.json"));
-  for (const json& figure : article.at("figures")) {
-    const auto id = figure.at("id").get<std::string>();
-    if (id != "step2_peak" && !id.ends_with("_allocated")) continue;
-    const json request = {{"model", "gpt2-from-scratch"}, {"batch", figure.at("batch")}, {"seq_len", 1024}, {"device", "a40"}};
-    peaks.push_back({"published/gpt2-a40: " + id, config_of(id, request), figure.at("bytes").get<std::int64_t>()});
-  }
+  });
   return peaks;
 }
 
 std::map<std::string, std::string> known_inexact(const std::string& folder) {
-  std::ifstream in(folder + "/torch/inexact.json");
-  if (!in) throw std::runtime_error(folder + "/torch/inexact.json cannot be read");
-  return json::parse(in).get<std::map<std::string, std::string>>();
+  std::map<std::string, std::string> known;
+  with_json(folder, "torch/inexact.json", [&](const json& file) { known = file.get<std::map<std::string, std::string>>(); });
+  return known;
 }
 
 std::vector<Row> compare_all(const std::string& folder) {
   std::vector<Row> all;
   const auto add = [&](std::vector<Row> rows) { all.insert(all.end(), rows.begin(), rows.end()); };
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/torch")) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-      if (!line.empty()) add(compare_torch_run("torch/" + file.stem().string(), json::parse(line)));
-    }
-  }
-  files.clear();
-  for (const auto& entry : std::filesystem::directory_iterator(folder + "/native")) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    std::ifstream in(file);
-    add(compare_native(file.stem().string(), json::parse(in)));
-  }
-  std::ifstream in(folder + "/published/gpt2-a40.json");
-  if (!in) throw std::runtime_error(folder + "/published/gpt2-a40.json cannot be read");
-  add(compare_published("published/gpt2-a40", json::parse(in)));
+  const auto stem = [](const std::string& file) { return file.substr(0, file.rfind('.')); };
+  for (const std::string& file : files_of(folder, "torch", ".jsonl"))
+    with_lines(folder, file, [&](const json& fixture) { add(compare_torch_run(stem(file), fixture)); });
+  for (const std::string& file : files_of(folder, "native", ".json"))
+    with_json(folder, file, [&](const json& fixture) { add(compare_native(stem(file).substr(file.find('/') + 1), fixture)); });
+  const std::string article = "published/gpt2-a40";
+  with_json(folder, article + ".json", [&](const json& file) { add(compare_published(article, file)); });
   return all;
 }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "accuracy/files.h"
 #include "whatfits/estimate.h"
 #include "whatfits/json.h"
 #include "whatfits/request.h"
@@ -15,12 +16,6 @@ namespace whatfits::accuracy {
 namespace {
 
 using nlohmann::json;
-
-json read(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error(path + " cannot be read");
-  return json::parse(in);
-}
 
 /// "steps[2].peak.allocated" -> "/steps/2/peak/allocated".
 json::json_pointer pointer(const std::string& value) {
@@ -68,10 +63,11 @@ std::string group_of(const json& row) {
   return row.value("group", id.substr(0, id.find('-')));
 }
 
-OthersRow compare(const std::string& id, const json& entry, const json& published, const json& report) {
+OthersRow compare(const std::string& id, const json& entry, const json& published, const Config& request, const json& report) {
   OthersRow row{.id = id,
                 .grade = published.at("grade"),
                 .group = group_of(published),
+                .request = request,
                 .source = published.at("source").at("url"),
                 .assumed = entry.at("assumed").get<std::vector<std::string>>(),
                 .why = entry.value("why", ""),
@@ -82,24 +78,13 @@ OthersRow compare(const std::string& id, const json& entry, const json& publishe
   return row;
 }
 
-json prediction_of(const std::string& id, const json& request) {
-  const ParsedRequest parsed = parse_request(request.dump());
+Config config_of(const std::string& id, const json& request) {
+  ParsedRequest parsed = parse_request(request.dump());
   if (!parsed.problems.empty()) throw std::runtime_error(id + ": " + to_line(parsed.problems.front()));
-  return to_json(estimate(parsed.config));
+  return std::move(parsed.config);
 }
 
-}  // namespace
-
-double OthersReading::error_percent() const {
-  if (measured == 0) return 0;
-  return 100 * static_cast<double>(predicted - measured) / static_cast<double>(measured);
-}
-
-Others compare_others(const std::string& folder) {
-  const json published = read(folder + "/published/others.json");
-  const json requests = read(folder + "/published/requests.json");
-  std::map<std::string, const json*> rows;
-  for (const json& row : published.at("points")) rows[row.at("id").get<std::string>()] = &row;
+Others compare_all(const std::map<std::string, const json*>& rows, const json& requests) {
   std::set<std::string> seen;
   const auto row_of = [&](const std::string& id) -> const json& {
     if (!rows.contains(id)) throw std::runtime_error("published/requests.json: " + id + " is no row of published/others.json");
@@ -110,8 +95,9 @@ Others compare_others(const std::string& folder) {
   out.published = rows.size();
   for (const json& entry : requests.at("requests")) {
     const auto ids = entry.at("rows").get<std::vector<std::string>>();
-    const json report = prediction_of(ids.front(), entry.at("request"));
-    for (const std::string& id : ids) out.rows.push_back(compare(id, entry, row_of(id), report));
+    const Config request = config_of(ids.front(), entry.at("request"));
+    const json report = to_json(estimate(request));
+    for (const std::string& id : ids) out.rows.push_back(compare(id, entry, row_of(id), request, report));
   }
   for (const json& entry : requests.at("not_covered")) {
     Others::Reason reason;
@@ -127,6 +113,23 @@ Others compare_others(const std::string& folder) {
   }
   std::stable_sort(out.not_covered.begin(), out.not_covered.end(),
                    [](const Others::Reason& a, const Others::Reason& b) { return a.rows > b.rows; });
+  return out;
+}
+
+}  // namespace
+
+double OthersReading::error_percent() const {
+  if (measured == 0) return 0;
+  return 100 * static_cast<double>(predicted - measured) / static_cast<double>(measured);
+}
+
+Others compare_others(const std::string& folder) {
+  Others out;
+  with_json(folder, "published/others.json", [&](const json& published) {
+    std::map<std::string, const json*> rows;
+    for (const json& row : published.at("points")) rows[row.at("id").get<std::string>()] = &row;
+    with_json(folder, "published/requests.json", [&](const json& requests) { out = compare_all(rows, requests); });
+  });
   return out;
 }
 

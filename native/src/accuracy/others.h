@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "whatfits/config.h"
+
 namespace whatfits::accuracy {
 
 /// One counter of one published run, in bytes; for a verdict 1 fits, 0 does not.
@@ -32,6 +34,7 @@ struct OthersReading {
 /// A published run and its prediction.
 struct OthersRow {
   std::string id, grade, group;  ///< of others.json; rows of no group are named after the first word of their id
+  Config request;                ///< that says it
   std::string source;            ///< the address it was published at
   std::vector<std::string> assumed;
   std::string why;                      ///< what is known of a large error

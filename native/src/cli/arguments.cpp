@@ -109,10 +109,18 @@ class Parser {
     sub.allow_extras();
     sub.set_help_flag("-h,--help", "print this help");
     sub.get_help_ptr()->group("");  // CLI11 would put its group first
-    const bool reads_snapshot = text.command == Command::compare || text.command == Command::snapshot;
-    if (reads_snapshot) value(sub, "SNAPSHOT", " ", "a file that torch.cuda.memory._dump_snapshot() wrote, or its gzip", "Snapshot");
+    if (text.command == Command::snapshot)
+      value(sub, "SNAPSHOT", " ", "a file that torch.cuda.memory._dump_snapshot() wrote, or its gzip", "Snapshot");
+    if (text.command == Command::compare) {
+      value(sub, "SNAPSHOT", " ",
+            "a file that torch.cuda.memory._dump_snapshot() wrote, a report (whatfits estimate --json), or what whatfits measure wrote; or "
+            "its gzip",
+            "Snapshot");
+    }
     if (text.command == Command::calibrate) {
-      value(sub, "FILES", " ", "snapshots of torch.cuda.memory._dump_snapshot(), and what whatfits measure wrote", "Measurements")
+      value(sub, "FILES", " ",
+            "snapshots of torch.cuda.memory._dump_snapshot(), what whatfits measure wrote, and published sweeps (fixtures/published)",
+            "Measurements")
           ->expected(1, -1)
           ->allow_extra_args(true);
     }

@@ -174,7 +174,7 @@ int run_accuracy(const Arguments& arguments, Session& session) {
     gaps = accuracy::known_inexact(folder);
     others = accuracy::compare_others(folder);
   } catch (const std::exception& error) {
-    throw Failure("--fixtures: " + printable(folder) + ": is no folder of measurements: " + printable(error.what()));
+    throw Failure("--fixtures: " + printable(folder) + ": is no folder of fixtures: " + printable(error.what()));
   }
   const std::map<std::string, Group> groups = by_group(rows);
   const std::vector<Ratios> tools = ratios(peaks);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
+#include "accuracy/published_sweep.h"
 #include "cli/failure.h"
 #include "cli/files.h"
 #include "commands/commands.h"
@@ -13,6 +15,7 @@
 #include "text/text.h"
 #include "text/units.h"
 #include "whatfits/compare.h"
+#include "whatfits/estimate.h"
 #include "whatfits/json.h"
 #include "whatfits/request.h"
 
@@ -24,11 +27,11 @@ using nlohmann::json;
 /// What one file says. Absent: it does not say.
 struct Measured {
   std::string name;               ///< the file's, without folders
-  std::string what;               ///< "a snapshot", "a run of whatfits measure"
+  std::string what;               ///< "a snapshot", "a run of whatfits measure", "batch 16 of a published sweep"
   std::optional<std::string> on;  ///< card
   std::optional<Bytes> free;      ///< what PyTorch could have had
   std::optional<std::int64_t> extra;
-  Counters peak;
+  Counters peak;    ///< 0: not known
   std::string how;  ///< where `free` was read
 };
 
@@ -63,11 +66,7 @@ Measured of_snapshot(const std::string& path, const std::optional<Config>& confi
 }
 
 /// fixtures/schema.json
-Measured of_fixture(const std::string& path) {
-  const std::string name = printable(path);
-  const json fixture = json::parse(read_text(path, std::size_t{64} << 20), nullptr, /*allow_exceptions=*/false);
-  if (!fixture.is_object() || fixture.value("schema", "") != "whatfits-fixture")
-    throw Failure(name + ": is not what whatfits measure wrote (it has no \"schema\": \"whatfits-fixture\")");
+Measured of_fixture(const std::string& name, const json& fixture) {
   Measured out;
   out.what = "a run of whatfits measure";
   try {
@@ -90,6 +89,46 @@ Measured of_fixture(const std::string& path) {
   return out;
 }
 
+/// Each run that ended. What was held beyond the prediction is nothing where the printed digits hide the difference.
+std::vector<Measured> of_sweep(const std::string& name, const json& file) {
+  std::vector<Measured> out;
+  try {
+    const accuracy::Sweep sweep = accuracy::read_sweep(file);
+    for (const accuracy::SweepRun& run : sweep.runs) {
+      Measured m;
+      m.what = run.name + " of a published sweep";
+      m.on = sweep.card;
+      if (sweep.free && *sweep.free > 0) {
+        m.free = static_cast<Bytes>(*sweep.free);
+        m.how = "what the source printed as free on the card before the run";
+      }
+      if (run.allocated) {
+        m.peak.allocated = static_cast<Bytes>(run.allocated->bytes);
+        const std::int64_t beyond = run.allocated->bytes - static_cast<std::int64_t>(estimate(run.config).trace.peak.allocated);
+        m.extra = beyond < -run.allocated->halfwidth || beyond > run.allocated->halfwidth ? beyond : 0;
+      }
+      if (run.reserved) m.peak.reserved = static_cast<Bytes>(run.reserved->bytes);
+      out.push_back(std::move(m));
+    }
+  } catch (const json::exception&) {
+    throw Failure(name + ": is no sweep as fixtures/published/README.md describes it");
+  } catch (const std::runtime_error& error) {
+    throw Failure(name + ": " + printable(error.what()));
+  }
+  if (out.empty()) throw Failure(name + ": has no highest allocated or reserved level of a run among its figures");
+  return out;
+}
+
+std::vector<Measured> of_json(const std::string& path) {
+  const std::string name = printable(path);
+  const json file = json::parse(read_text(path, std::size_t{64} << 20), nullptr, /*allow_exceptions=*/false);
+  if (accuracy::is_sweep(file)) return of_sweep(name, file);
+  if (file.is_object() && file.contains("schema") && file.at("schema") == "whatfits-fixture") return {of_fixture(name, file)};
+  throw Failure(name +
+                ": is neither what whatfits measure wrote (\"schema\": \"whatfits-fixture\") nor a published sweep (\"kind\": "
+                "\"published\", with \"figures\")");
+}
+
 /// Nearest rank, of sorted values.
 std::int64_t quantile(const std::vector<std::int64_t>& sorted, std::size_t percent) {
   return sorted[std::min(sorted.size() - 1, sorted.size() * percent / 100)];
@@ -102,8 +141,8 @@ Json row_of(const Measured& m) {
   row["free_mib"] = m.free ? Json(*m.free / MiB) : Json(nullptr);
   if (m.free) row["free_from"] = m.how;
   row["extra_bytes"] = m.extra ? Json(*m.extra) : Json(nullptr);
-  row["allocated"] = m.peak.allocated;
-  row["reserved"] = m.peak.reserved;
+  row["allocated"] = m.peak.allocated > 0 ? Json(m.peak.allocated) : Json(nullptr);
+  row["reserved"] = m.peak.reserved > 0 ? Json(m.peak.reserved) : Json(nullptr);
   return row;
 }
 
@@ -111,7 +150,9 @@ Json row_of(const Measured& m) {
 
 int run_calibrate(const Arguments& arguments, Session& session) {
   if (arguments.measurements.empty())
-    throw Failure("FILES: name at least one snapshot of torch.cuda.memory._dump_snapshot(), or what whatfits measure wrote");
+    throw Failure(
+        "FILES: name at least one snapshot of torch.cuda.memory._dump_snapshot(), what whatfits measure wrote, or a "
+        "published sweep");
   std::optional<Config> config;
   const json request = arguments.request.flags.empty() ? json::object() : read_request(arguments.request);
   if (request.contains("model")) {
@@ -119,38 +160,48 @@ int run_calibrate(const Arguments& arguments, Session& session) {
     needs_replay(*config, "calibrate");
   }
   std::vector<Measured> all;
+  std::string names;
   for (const std::string& path : arguments.measurements) {
-    Measured m = is_json(path) ? of_fixture(path) : of_snapshot(path, config, session);
-    m.name = printable(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
-    if (!all.empty() && m.on && all.front().on && *m.on != *all.front().on)
-      throw Failure(printable(path) + ": is of " + printable(*m.on) + ", the first of " + printable(*all.front().on) +
-                    ": one card at a time");
-    all.push_back(std::move(m));
+    std::vector<Measured> runs;
+    if (is_json(path))
+      runs = of_json(path);
+    else
+      runs.push_back(of_snapshot(path, config, session));
+    const std::string name = printable(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
+    names += (names.empty() ? "" : ", ") + name;
+    for (Measured& m : runs) {
+      m.name = name;
+      if (!all.empty() && m.on && all.front().on && *m.on != *all.front().on)
+        throw Failure(printable(path) + ": is of " + printable(*m.on) + ", the first of " + printable(*all.front().on) +
+                      ": one card at a time");
+      all.push_back(std::move(m));
+    }
   }
 
   // The least that was free and the most that was extra: what must not be promised.
   std::optional<Bytes> free;
   std::optional<std::int64_t> extra;
   std::vector<std::int64_t> ratios;
-  std::string names;
   Json rows = Json::array();
   for (const Measured& m : all) {
     if (m.free && (!free || *m.free < *free)) free = m.free;
     if (m.extra && (!extra || *m.extra > *extra)) extra = m.extra;
-    if (m.peak.allocated > 0) ratios.push_back(static_cast<std::int64_t>(m.peak.reserved * 1000 / m.peak.allocated));
-    names += (names.empty() ? "" : ", ") + m.name;
+    if (m.peak.allocated > 0 && m.peak.reserved > 0) ratios.push_back(static_cast<std::int64_t>(m.peak.reserved * 1000 / m.peak.allocated));
     rows.push_back(row_of(m));
   }
   std::sort(ratios.begin(), ratios.end());
   const std::size_t longest = 200;
-  if (names.size() > longest) names = std::to_string(all.size()) + " files, " + all.front().name + " first";
+  if (names.size() > longest) names = std::to_string(arguments.measurements.size()) + " files, " + all.front().name + " first";
 
   Json out{{"schema_version", 1}};
   if (config) out["device"] = config->device.name;
   if (!config && all.front().on) out["device"] = *all.front().on;
   if (free) out["free_mib"] = *free / MiB;
   out["extra_mib"] = extra && *extra > 0 ? mib_up(*extra) : 0;
-  if (!ratios.empty() && quantile(ratios, 50) >= 1000 && quantile(ratios, 50) <= 10000) out["reserved_per_mille"] = quantile(ratios, 50);
+  if (!ratios.empty() && quantile(ratios, 50) >= 1000 && quantile(ratios, 50) <= 10000) {
+    out["reserved_per_mille"] = quantile(ratios, 50);
+    out["reserved_per_mille_spread"] = {{"runs", ratios.size()}, {"tenth", quantile(ratios, 10)}, {"ninetieth", quantile(ratios, 90)}};
+  }
   out["from"] = "measured: " + names;
   out["measurements"] = std::move(rows);
   const std::string text = out.dump(2) + "\n";

@@ -3,6 +3,7 @@
 
 #include "cli/failure.h"
 #include "commands/commands.h"
+#include "commands/compare_counters.h"
 #include "commands/read_snapshot.h"
 #include "commands/views.h"
 #include "text/table.h"
@@ -42,11 +43,15 @@ void causes_section(const Comparison& comparison, const snapshot::Snapshot& reco
 }  // namespace
 
 int run_compare(const Arguments& arguments, Session& session) {
-  const Config config = checked(read_request(arguments.request));
-  needs_replay(config, "compare");
   const std::int64_t tolerance = arguments.tolerance
                                      ? static_cast<std::int64_t>(whole_number("--tolerance", *arguments.tolerance, 1 << 20) * MiB)
                                      : snapshot::kTolerance;
+  if (arguments.snapshot) {
+    if (const auto json = json_object_of(*arguments.snapshot))
+      return compare_counters(*arguments.snapshot, *json, tolerance, arguments, session);
+  }
+  const Config config = checked(read_request(arguments.request));
+  needs_replay(config, "compare");
   const snapshot::Snapshot recording = read_snapshot(arguments, session);
   const std::size_t device = device_of(arguments, recording);
   const snapshot::MeasuredRun run = follow(recording, device);

@@ -3,6 +3,7 @@
 
 #include "cli/failure.h"
 #include "commands/commands.h"
+#include "commands/compare_counters.h"
 #include "commands/read_snapshot.h"
 #include "commands/views.h"
 #include "text/table.h"
@@ -15,6 +16,11 @@ namespace whatfits::cli {
 using namespace whatfits::snapshot;  // NOLINT(google-build-using-namespace): this file is about nothing else
 
 int run_snapshot(const Arguments& arguments, Session& session) {
+  if (arguments.snapshot && json_object_of(*arguments.snapshot)) {
+    throw Failure(printable(*arguments.snapshot) +
+                  ": is JSON: this command shows recordings of torch.cuda.memory._dump_snapshot(); whatfits compare takes reports and "
+                  "what whatfits measure wrote");
+  }
   const Snapshot recording = read_snapshot(arguments, session);
   const std::size_t device = device_of(arguments, recording);
   PoolHistory history;

@@ -142,7 +142,7 @@ std::string settled_sentence(const Report& report, const Session& session) {
 void basis(const Report& report, Session& session) {
   if (!report.by_formula) {
     session.line();
-    session.paragraph(in_words(near_runs(report.request)));
+    session.paragraph(in_words(near_runs(report.request)) + " " + in_words(card_runs(report.request)));
   }
   const std::vector<std::string>& list = report.assumptions;
   if (list.empty()) return;

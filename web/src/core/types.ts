@@ -129,7 +129,20 @@ export interface Report {
   ledger: LedgerRow[];
   categories: Categories;
   time?: Time;
-  accuracy: { basis: 'replay' | 'formula'; measured_rows_near: number; /** percent */ error_band: number | null; words?: string };
+  accuracy: {
+    basis: 'replay' | 'formula';
+    measured_rows_near: number;
+    /** percent */ error_band: number | null;
+    words?: string;
+    /** Runs on real cards; null for a formula. The band: errors of their peaks in millionths, negative where predicted too low. */
+    real_cards: {
+      near: number;
+      family: number;
+      all: number;
+      band: { of: 'near' | 'family' | 'all'; least_ppm: number; most_ppm: number };
+      words: string;
+    } | null;
+  };
   assumptions: string[];
 }
 

@@ -123,7 +123,7 @@ export class Verdict extends Part {
     const model = typeof request.model === 'string' ? request.model : 'imported model';
     return html`${model}, ${parameters(session.report!.parameters)} parameters · ${count(request.seq_len as number)} tokens · ${request.precision} ·
     ${request.attention} · ${request.optimizer}${request.checkpointing === 'none' ? '' : html` · checkpointing ${request.checkpointing}`} · ${session.deviceName} ·
-    PyTorch ${request.torch}, replayed event by event. ${session.report!.accuracy.words}`;
+    PyTorch ${request.torch}, replayed event by event. ${session.report!.accuracy.words} ${session.report!.accuracy.real_cards?.words}`;
   }
 }
 
