@@ -283,9 +283,11 @@ TEST_CASE("advice and explanation", "[cli]") {
   CHECK(has(advice.out, "--parallel.strategy fsdp --parallel.gpus 8"));
   // What is printed can be pasted.
   const Result adapters = run_cli("advise --model gpt2 --batch 8 --seq-len 512 --device t4");
-  const std::string flags = "--checkpointing full --lora '{\"rank\":16,\"targets\":\"all-linear\",\"base\":\"nf4\"}'";
-  CHECK(has(adapters.out, flags));
-  CHECK(run_cli("fit --model gpt2 --seq-len 512 --device t4 " + flags).status == 0);
+  for (const std::string flags :
+       {"--checkpointing full --loss chunked --loss-chunks 8", "--lora '{\"rank\":16,\"targets\":\"all-linear\",\"base\":\"nf4\"}'"}) {
+    CHECK(has(adapters.out, flags));
+    CHECK(run_cli("fit --model gpt2 --seq-len 512 --device t4 " + flags).status == 0);
+  }
   const Result account = run_cli("explain " + kRun);
   CHECK(account.status == 0);
   CHECK(has(account.out, "L·B·NH·T²"));

@@ -79,12 +79,11 @@ std::vector<Change> applicable_changes(const Config& now) {
         {"optimizer", Effect::other, "plain SGD", "no state at all", "another optimizer: transformers train poorly with it",
          [](Config& c) { c.optimizer = Optimizer::sgd; }, false});
 
+  offer(now.loss == Loss::standard, {"loss", Effect::same, "fused linear cross-entropy", "the logits are never all there",
+                                     "the model returns no logits; needs Liger Kernel", [](Config& c) { c.loss = Loss::fused_linear; }});
   offer(now.loss == Loss::standard,
-        {"loss", Effect::same, "fused linear cross-entropy", "the logits are never all there",
-         "none in the result, usually faster; the model returns no logits; needs Liger Kernel", [](Config& c) { c.loss = Loss::fused_linear; }});
-  offer(now.loss == Loss::standard, {"loss", Effect::same, "the loss in chunks", "the logits of one chunk at a time, under a checkpoint",
-                                     "the head's product is computed twice; a few lines of the training script",
-                                     [](Config& c) { c.loss = Loss::chunked; }});
+        {"loss", Effect::same, "the loss in chunks", "the logits of one chunk at a time, under a checkpoint",
+         "the head's product is computed twice; a few lines of the training script", [](Config& c) { c.loss = Loss::chunked; }});
 
   const bool whole = !now.lora && now.trainable.what == Trainable::What::all;
   offer(whole, {"lora", Effect::other, "LoRA", "adapters of rank 16 at every linear layer, all else frozen",
