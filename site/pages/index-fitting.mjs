@@ -27,8 +27,10 @@ export function fitting(F, { base, batchSweep }) {
   const twenty = F.sweep[19].report;
   const oom = F.failing;
   const grown = F.second.peak.reserved - F.second.after_forward.reserved;
-  const advice = F.advice.advice.filter((a) => a.largest_batch > F.largest);
-  const nothing = F.advice.advice.filter((a) => a.largest_batch <= F.largest);
+  const single = F.advice.advice.filter((a) => !a.pair);
+  const advice = single.filter((a) => a.largest_batch > F.largest);
+  const nothing = single.filter((a) => a.largest_batch <= F.largest);
+  const pair = F.advice.advice.find((a) => a.pair && a.effect === 'same');
   return html`
 <section>
 <h2>Arithmetic says ${F.straightBatch}. The card says ${F.largest}.</h2>
@@ -83,8 +85,9 @@ ${table({
     rows: advice.map((a) => [escape(a.title), a.largest_batch, mib(a.saves), escape(a.cost)]),
   })}
 <p>Two lines stand out. Fused attention costs nothing and lifts the batch from ${F.largest} to ${F.got.fitFused.largest_batch}, because half of every block was one tensor that it never stores. And autocast, which everybody tries first, is worth far less than half: the weights stay in fp32, and so do the softmax's results.</p>
+${pair && html`<p>Two changes at once need not come to the sum of both, so the calculator tries them together as well. The best pair that leaves the result as it is: <em>${escape(pair.name)}</em>, which runs ${pair.largest_batch} sequences.</p>`}
 ${nothing.length > 0 && html`<p>What does not help is as useful to know. ${nothing.map((a) => `<em>${escape(a.title[0].toUpperCase() + a.title.slice(1))}</em>`).join('; ')}: the batch stays at ${F.largest}. They take nothing off the four tensors of the loss, and those need the room.</p>`}
-${whatFits({ ...base, batch: F.largest + 1, show: 'verdict,advice', controls: 'batch,optimizer,precision,attention,checkpointing' }, '<p>The calculator applies each of these with one button, and they add up.</p>')}
+${whatFits({ ...base, batch: F.largest + 1, show: 'verdict,advice', controls: 'batch,optimizer,precision,attention,checkpointing' }, '<p>The calculator applies each of these with one button.</p>')}
 </section>
 <section>
 <h2>What to keep</h2>

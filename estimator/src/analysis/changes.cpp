@@ -53,8 +53,9 @@ std::vector<Change> applicable_changes(const Config& now) {
   offer(now.precision != Precision::bf16 && has_bf16,
         {"precision", Effect::other, "everything in bfloat16", "weights, gradients and optimizer state",
          "updates are rounded to 8 bits: training may stall or differ", [](Config& c) { c.precision = Precision::bf16; }});
-  offer(!now.allocator.expandable_segments, {"allocator", Effect::same, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "",
-                                             "none for a run like this", [](Config& c) { c.allocator.expandable_segments = true; }});
+  offer(!now.allocator.expandable_segments,
+        {"allocator", Effect::same, "expandable segments", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "none for a run like this",
+         [](Config& c) { c.allocator.expandable_segments = true; }});
   offer(now.batch >= 2 && now.batch % 2 == 0,
         {"batch", Effect::same, "half the batch, twice the micro-batches", "grad_accumulation " + std::to_string(2 * now.grad_accumulation),
          "more and smaller kernels: some speed", [](Config& c) {

@@ -23,18 +23,25 @@ export class AdviceList extends Part {
         ? nothing
         : html`<button type="button" class="quiet" part="button" data-testid="undo" @click=${() => session.undo()}>Undo: ${session.undoable}</button>`}
       </div>
-      ${advice ? this.#table(advice.advice, advice.done) : html`<p class="muted" aria-busy="true">Trying each change…</p>`}`;
+      ${advice ? this.#lists(advice.advice, advice.done) : html`<p class="muted" aria-busy="true">Trying each change…</p>`}`;
   }
 
-  #table(list: readonly Advice[], done: boolean): TemplateResult {
+  /** A pair is no new idea, only what two of the others come to: apart, and last. */
+  #lists(all: readonly Advice[], done: boolean): TemplateResult {
+    const pairs = all.filter((advice) => advice.pair);
+    const most = Math.max(1, ...all.map((advice) => advice.saves));
+    return html`${this.#list(all.filter((advice) => !advice.pair), most, done, 'advice')}
+      ${pairs.length === 0 ? nothing : html`<h4 id="advice-pairs-title">Two at once</h4>${this.#list(pairs, most, done, 'advice-pairs')}`}`;
+  }
+
+  #list(some: readonly Advice[], most: number, done: boolean, name: string): TemplateResult {
     const { session } = this;
-    const most = Math.max(1, ...list.map((advice) => advice.saves));
-    return html`<ul class="advice" data-testid="advice" aria-labelledby="advice-title" aria-busy=${done ? 'false' : 'true'}>
-      ${list.map(
+    return html`<ul class="advice" data-testid=${name} aria-labelledby=${`${name}-title`} aria-busy=${done ? 'false' : 'true'}>
+      ${some.map(
         (advice) => html`<li data-key=${advice.changes.map(({ key }) => key).join(' ')}>
           <div class="advice-text">
             <b>${sentence(advice.title)}</b>
-            <span class="muted"><span class="tag" data-effect=${advice.effect}>${EFFECT[advice.effect]}</span> costs: ${advice.cost}</span>
+            <span class="muted">${EFFECT[advice.effect]}; costs: ${advice.cost}</span>
           </div>
           <div class="advice-gain">
             <span class="saving" aria-hidden="true"><i style=${styleMap({ 'inline-size': `${Math.max(0, (100 * advice.saves) / most).toFixed(1)}%` })}></i></span>

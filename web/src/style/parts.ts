@@ -85,7 +85,7 @@ export const charts = css`
 `;
 
 export const tables = css`
-  .advice { list-style: none; margin: 0; padding: 0; }
+  .advice { list-style: none; margin: 0; padding: 0; } .advice + h4 { margin-block-start: 0.9rem; }
   .advice li { display: grid; grid-template-columns: minmax(0, 1.5fr) minmax(9rem, 1fr) auto; gap: 0.25rem 1rem; align-items: center; padding-block: 0.55rem; border-block-start: 1px solid var(--_rule); }
   .advice li:first-child { border: 0; }
   .advice-text { display: grid; font-size: 0.92em; overflow-wrap: anywhere; min-inline-size: 0; } .advice-text b { font-weight: 600; }
