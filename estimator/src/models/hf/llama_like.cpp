@@ -37,9 +37,11 @@ Tensor LlamaLike::model(const Tensor& input_ids, const Tensor& attention_mask, D
   Tensor hidden = inputs_embeds;
   make_position_embeddings(hidden, shared);
   for (std::int64_t i = 0; i < m.n_layer; ++i) {
-    hidden = layer(hidden, [this, i, shared](const Tensor& x) {
+    Shared own = shared;  // a layer is called with one of the two masks, and a checkpoint keeps what it is called with
+    (window_of(i) > 0 ? own.mask : own.sliding_mask) = {};
+    hidden = layer(hidden, [this, i, own = std::move(own)](const Tensor& x) {
       torch.recorder.layer(static_cast<std::int16_t>(i));
-      return decoder_layer(i, x, shared);
+      return decoder_layer(i, x, own);
     });
   }
   torch.recorder.layer(kNoLayer);
