@@ -40,7 +40,8 @@ bool needs_buffer(const View& v) {
   return v.dtype != kTypeOf<A> || !fits_gemm(v.size(-2), v.size(-1), v.stride(-2), v.stride(-1));
 }
 
-/// out = a b (+ bias in each row). Conversions go block by block, so that no copy of a whole operand is ever needed.
+/// out = a b (+ bias in each row). Conversions go block by block in all three directions, so that no copy of a whole operand is ever
+/// needed: of the head's logits that would be as much again as the tensor.
 template <class A>
 void product(const View& a, std::int64_t a_at, const View& b, std::int64_t b_at, const View& out, std::int64_t out_at, const View* bias) {
   const std::int64_t m = a.size(-2);
@@ -49,19 +50,20 @@ void product(const View& a, std::int64_t a_at, const View& b, std::int64_t b_at,
   const bool direct = out.dtype == kTypeOf<A> && out.stride(-1) == 1;
   const bool whole = direct && !needs_buffer<A>(a) && !needs_buffer<A>(b);
   constexpr std::int64_t kSide = 2048;
+  constexpr std::int64_t kDepth = 4096;
   const std::int64_t m_block = whole ? m : least(m, kSide);
   const std::int64_t n_block = whole ? n : least(n, kSide);
-  Buffer<A> a_buffer(needs_buffer<A>(a) ? m_block * k : 0);
-  Buffer<A> b_buffer(needs_buffer<A>(b) ? n_block * k : 0);
+  const std::int64_t k_block = whole ? k : least(k, kDepth);
+  Buffer<A> a_buffer(needs_buffer<A>(a) ? m_block * k_block : 0);
+  Buffer<A> b_buffer(needs_buffer<A>(b) ? n_block * k_block : 0);
   Buffer<A> c_buffer(direct ? 0 : m_block * n_block);
   Buffer<A> bias_buffer(bias ? n : 0);
   const A* const bias_row = bias ? load<A>(*bias, 0, bias->stride(-1), n, bias_buffer) : nullptr;
   for (std::int64_t i = 0; i < m; i += m_block) {
     const std::int64_t rows = least(m_block, m - i);
-    const Matrix<A> left = take<A>(a, a_at + i * a.stride(-2), rows, k, a_buffer);
+    Matrix<A> left{};
     for (std::int64_t j = 0; j < n; j += n_block) {
       const std::int64_t cols = least(n_block, n - j);
-      const Matrix<A> right = take<A>(b, b_at + j * b.stride(-1), k, cols, b_buffer);
       const std::int64_t c_at = out_at + i * out.stride(-2) + j * out.stride(-1);
       A* const c = direct ? element<A>(out, c_at) : c_buffer.get();
       const std::int64_t c_row = direct ? out.stride(-2) : cols;
@@ -70,7 +72,12 @@ void product(const View& a, std::int64_t a_at, const View& b, std::int64_t b_at,
         for (std::int64_t row = 0; row < rows; ++row)
           __builtin_memcpy(c + row * c_row, bias_row + j, static_cast<std::size_t>(cols) * sizeof(A));
       }
-      gemm<A>(rows, cols, k, left.data, left.row, left.col, right.data, right.row, right.col, bias ? A{1} : A{0}, c, c_row);
+      for (std::int64_t l = 0; l < k; l += k_block) {
+        const std::int64_t depth = least(k_block, k - l);
+        if (j == 0 || k > k_block) left = take<A>(a, a_at + i * a.stride(-2) + l * a.stride(-1), rows, depth, a_buffer);
+        const Matrix<A> right = take<A>(b, b_at + l * b.stride(-2) + j * b.stride(-1), depth, cols, b_buffer);
+        gemm<A>(rows, cols, depth, left.data, left.row, left.col, right.data, right.row, right.col, bias || l > 0 ? A{1} : A{0}, c, c_row);
+      }
       if (direct) continue;
 #pragma omp parallel for schedule(static) if (rows * cols >= kParallel)
       for (std::int64_t row = 0; row < rows; ++row) store<A>(out, c_at + row * out.stride(-2), out.stride(-1), cols, c + row * c_row);
