@@ -1,6 +1,6 @@
 // The answer first: whether it fits, the largest batch, what binds, and what to try.
 import { html, nothing, type TemplateResult } from 'lit';
-import { count, bytes, fixed, parameters } from '../data/units.js';
+import { count, bytes, fixed, parameters, size } from '../data/units.js';
 import { adviceChanges } from './advice.js';
 import { define, Part } from './part.js';
 
@@ -50,9 +50,11 @@ export class Verdict extends Part {
     const { peak, oom } = session.report!;
     const { unit, free } = session;
     const spare = free - peak.reserved;
+    // A MiB that is missing must not read "0.00 GiB".
+    const least = (value: number) => (Math.abs(value) < size(unit) / 100 ? bytes(value, unit) : fixed(value, unit));
     const last = oom
-      ? { term: 'short by', value: fixed(Math.max(0, oom.requested - oom.free), unit), id: 'short' }
-      : { term: 'to spare', value: fixed(spare, unit), id: 'spare' };
+      ? { term: 'short by', value: least(Math.max(0, oom.requested - oom.free)), id: 'short' }
+      : { term: 'to spare', value: least(spare), id: 'spare' };
     return html`<dl class="figures" part="figures">
       <div><dt>peak allocated</dt><dd data-testid="peak-allocated">${fixed(peak.allocated, unit)}</dd></div>
       <div><dt>peak reserved</dt><dd data-testid="peak-reserved">${fixed(peak.reserved, unit)}</dd></div>
