@@ -1,4 +1,5 @@
-"""Writes memory snapshots of a two-layer from-scratch GPT-2, each with one slip that people make in a training loop.
+"""Writes memory snapshots of a two-layer from-scratch GPT-2, each with one slip that people make in a training loop, or with
+settings of the allocator.
 
     plant_faults.py KIND PROTOCOL OUT.pickle
 
@@ -7,14 +8,22 @@ fixtures/torch/snapshots. Runs inside the oracle, beside its gpt2_from_scratch.p
 snapshots.py (clean, kept-logits, grads-kept, eval-with-graph, two-optimizers, oom) were written by that.
 """
 import copy
+import os
 import pickle
 import sys
 
-import torch
-
-from gpt2_from_scratch import GPT2, Config
-
 kind, protocol, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+SETTINGS = {
+    "rounded-sizes": "roundup_power2_divisions:4,max_split_size_mb:21",
+    "rounded-by-size": "expandable_segments:True,roundup_power2_divisions:[1:16,4:2,64:1,256:4,>:8]",
+}
+if kind in SETTINGS:
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = SETTINGS[kind]
+
+import torch  # noqa: E402 (reads the settings)
+
+from gpt2_from_scratch import GPT2, Config  # noqa: E402
+
 torch.cuda.memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=1_000_000)
 config = Config(n_layer=2, n_embd=256, n_head=4, vocab=8000, n_ctx=512)
 model = GPT2(config).cuda()
@@ -41,5 +50,6 @@ for step in range(4):
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     del logits, loss, x
+print(kind, torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved())
 with open(out, "wb") as f:
     pickle.dump(torch.cuda.memory._snapshot(), f, protocol=protocol)

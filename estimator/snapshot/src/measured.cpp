@@ -73,6 +73,12 @@ void MeasuredPool::remove_segment(std::uint64_t address, Bytes size) {
   if (behind.size > 0) segments_[address + size] = std::move(behind);
 }
 
+Bytes MeasuredPool::block_size(Bytes requested) const {
+  std::size_t interval = 0;  // roundup_power2_divisions() of CUDAAllocatorConfig: 1 MiB to 2 MiB is the first
+  for (Bytes below = 2 * MiB; interval + 1 < settings_.divisions.size() && requested >= below; below *= 2) ++interval;
+  return torch_policy::block_size(requested, settings_.divisions[interval]);
+}
+
 Bytes MeasuredPool::take(std::uint64_t address, Bytes requested, std::size_t allocation) {
   Segment* const segment = segment_of(address);
   if (segment == nullptr) return 0;
@@ -87,12 +93,13 @@ Bytes MeasuredPool::take(std::uint64_t address, Bytes requested, std::size_t all
     size -= gap;
     at = segment->blocks.emplace(address, Block{.size = size}).first;
   }
-  const Bytes block = torch_policy::block_size(requested);
+  const Bytes block = block_size(requested);
   if (block > size) return 0;
   const Bytes rest = size - block;
   const bool small = torch_policy::is_small(block);
   segment->small = segment->expandable ? small : segment->small;
-  if (torch_policy::splits(rest, small, segment->expandable)) {
+  const bool kept_whole = !small && !segment->expandable && block >= settings_.max_split;
+  if (!kept_whole && torch_policy::splits(rest, small, segment->expandable)) {
     segment->blocks[address + block] = {.size = rest};
     at->second.size = block;
   }
@@ -176,7 +183,7 @@ void PoolHistory::keep(std::size_t events, std::size_t allocations, const Measur
 MeasuredPool PoolHistory::at(const std::vector<TraceEvent>& trace, std::size_t event) const {
   const std::size_t events = std::min(event + 1, trace.size());
   const auto after = std::upper_bound(frames_.begin(), frames_.end(), events, [](std::size_t n, const Frame& f) { return n < f.events; });
-  if (after == frames_.begin()) return {};
+  if (after == frames_.begin()) return MeasuredPool{};
   const Frame& frame = *std::prev(after);
   MeasuredPool pool = frame.pool;
   std::size_t next = frame.allocations;
@@ -194,7 +201,7 @@ namespace {
 class Walk {
  public:
   Walk(const Snapshot& snapshot, std::size_t device)
-      : snapshot_(snapshot), trace_(snapshot.traces[device]), device_(static_cast<int>(device)) {}
+      : snapshot_(snapshot), trace_(snapshot.traces[device]), device_(static_cast<int>(device)), pool_(snapshot.settings) {}
 
   MeasuredRun run(PoolHistory* history) {
     what_was_there_before();
@@ -225,7 +232,7 @@ class Walk {
       const TraceEvent& e = trace_[i];
       if (e.action == Action::alloc) alive[e.address] = i;
       if (e.action == Action::free_requested && alive.erase(e.address) == 0)
-        before.push_back({e.address, e.size, torch_policy::block_size(e.size), kNever, kNever, e.stack});
+        before.push_back({e.address, e.size, pool_.block_size(e.size), kNever, kNever, e.stack});
       if (e.action == Action::segment_alloc || e.action == Action::segment_map) segments[e.address] = e.size;
       if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.erase(e.address) == 0)
         segments_before.emplace_back(e.address, e.size);
@@ -237,7 +244,7 @@ class Walk {
       const bool of_a_block = e.action == Action::alloc || e.action == Action::free_requested;
       (of_a_block ? blocks_after : segments_after).insert(e.address);
       if (e.action == Action::free_requested && alive.count(e.address) == 0)
-        before.push_back({e.address, e.size, torch_policy::block_size(e.size), kNever, kNever, e.stack});
+        before.push_back({e.address, e.size, pool_.block_size(e.size), kNever, kNever, e.stack});
       if ((e.action == Action::segment_free || e.action == Action::segment_unmap) && segments.count(e.address) == 0)
         segments_before.emplace_back(e.address, e.size);
     }
@@ -317,7 +324,7 @@ class Walk {
     failure.asked = e.size;
     failure.device_free = e.address;
     failure.counters = now_;
-    const Bytes block = torch_policy::block_size(e.size);
+    const Bytes block = pool_.block_size(e.size);
     failure.segment = torch_policy::segment_size(block);
     failure.small_pool = torch_policy::is_small(block);
     for (const auto& [address, segment] : pool_.segments()) {

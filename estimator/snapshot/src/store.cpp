@@ -32,6 +32,8 @@ enum : StringId {
   segments,
   device_traces,
   allocator_settings,
+  max_split_size,
+  roundup_power2_divisions,
   small,
   inactive,
   active_allocated,
@@ -60,6 +62,8 @@ constexpr const char* kWords[] = {"",
                                   "segments",
                                   "device_traces",
                                   "allocator_settings",
+                                  "max_split_size",
+                                  "roundup_power2_divisions",
                                   "small",
                                   "inactive",
                                   "active_allocated"};
@@ -402,17 +406,24 @@ std::size_t Store::held() const {
          waiting_events_.size() * sizeof(TraceEvent) + held_events_;
 }
 
-void Store::read_settings(const Value& value, Snapshot& out) {
+void Store::read_settings(const Value& value, AllocatorSettings& out) {
   if (value.kind != Value::Kind::object || object_of(value).type != Type::dict) return;
   const auto& pairs = items(object_of(value));
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
-    if (pairs[i].kind != Value::Kind::text) continue;
     const Value& setting = pairs[i + 1];
-    std::string& place = out.settings[snapshot_.strings[static_cast<StringId>(pairs[i].bits)]];
-    if (setting.kind == Value::Kind::text) place = snapshot_.strings[static_cast<StringId>(setting.bits)];
-    if (setting.kind == Value::Kind::boolean) place = setting.bits != 0 ? "true" : "false";
-    if (setting.kind == Value::Kind::integer) place = std::to_string(setting.bits);
-    if (setting.kind == Value::Kind::negative) place = std::to_string(static_cast<std::int64_t>(setting.bits));
+    if (is_text(pairs[i], Word::max_split_size) && setting.kind == Value::Kind::integer) out.max_split = setting.bits;
+    if (!is_text(pairs[i], Word::roundup_power2_divisions) || setting.kind != Value::Kind::object) continue;
+    if (object_of(setting).type != Type::dict) continue;
+    const auto& intervals = items(object_of(setting));  // "1", "2", "4", … MiB
+    for (std::size_t k = 0; k + 1 < intervals.size(); k += 2) {
+      const Bytes divisions = intervals[k + 1].bits;
+      if (intervals[k].kind != Value::Kind::text || intervals[k + 1].kind != Value::Kind::integer) continue;
+      if (divisions == 0 || divisions > 64 || (divisions & (divisions - 1)) != 0) continue;  // as PyTorch allows
+      const std::string& from = snapshot_.strings[static_cast<StringId>(intervals[k].bits)];
+      for (std::size_t at = 0; at < out.divisions.size(); ++at) {
+        if (from == std::to_string(Bytes{1} << at)) out.divisions[at] = divisions;
+      }
+    }
   }
 }
 
@@ -451,7 +462,7 @@ std::optional<std::string> Store::finish(const Value& root, Snapshot& out) {
   snapshot_.traces = std::move(by_device);
   snapshot_.after = std::move(after);
   snapshot_.events_seen = std::move(seen);
-  if (settings != nullptr) read_settings(*settings, snapshot_);
+  if (settings != nullptr) read_settings(*settings, snapshot_.settings);
   out = std::move(snapshot_);
   return std::nullopt;
 }

@@ -62,7 +62,7 @@ class Store {
   bool append_event(Object& list, const Value& value);
   void note_after(std::size_t trace, const TraceEvent& event);
   bool all_of(const Object& object, Type type) const;
-  void read_settings(const Value& value, Snapshot& out);
+  void read_settings(const Value& value, AllocatorSettings& out);
 
   ReadLimits limits_;
   Snapshot snapshot_;

@@ -10,6 +10,7 @@
 #include "analysis/replay.h"
 #include "opcodes.h"
 #include "whatfits/estimate.h"
+#include "whatfits/snapshot.h"
 
 namespace whatfits::snapshot {
 
@@ -121,6 +122,13 @@ class Writer {
     out_.begin_dict();
     out_.text("expandable_segments");
     out_.boolean(config_.allocator.expandable_segments);
+    const auto max_split = static_cast<Bytes>(config_.allocator.max_split_size_mib) * MiB;
+    if (max_split > 0) out_.entry("max_split_size", max_split);
+    out_.text("roundup_power2_divisions");
+    out_.begin_dict();
+    for (std::size_t at = 0; at < AllocatorSettings{}.divisions.size(); ++at)
+      out_.entry(std::to_string(Bytes{1} << at), static_cast<std::uint64_t>(config_.allocator.roundup_power2_divisions));
+    out_.end_dict();
     out_.end_dict();
     out_.end_dict();
   }

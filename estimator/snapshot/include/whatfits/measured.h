@@ -60,7 +60,10 @@ class MeasuredPool {
     bool expandable = false;
     std::map<std::uint64_t, Block> blocks;  ///< by address; they fill the segment
   };
+  explicit MeasuredPool(const AllocatorSettings& settings = {}) : settings_(settings) {}
   const std::map<std::uint64_t, Segment>& segments() const { return segments_; }
+  /// What a request is rounded to. CUDACachingAllocator's round_size().
+  Bytes block_size(Bytes requested) const;
 
   void add_segment(std::uint64_t address, Bytes size, bool small, bool expandable);
   void remove_segment(std::uint64_t address, Bytes size);
@@ -82,6 +85,7 @@ class MeasuredPool {
 
  private:
   Segment* segment_of(std::uint64_t address);
+  AllocatorSettings settings_;
   std::map<std::uint64_t, Segment> segments_;
 };
 

@@ -4,6 +4,7 @@
 // import or call anything is refused by its name and place.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -72,6 +73,13 @@ struct SnapshotSegment {
   std::vector<SnapshotBlock> blocks;
 };
 
+/// The recorded run's PYTORCH_CUDA_ALLOC_CONF, as far as it decides which block serves a request.
+struct AllocatorSettings {
+  /// roundup_power2_divisions for requests below 2 MiB, below 4 MiB, … and all from 32 GiB on; 0 or 1 for none.
+  std::array<Bytes, 16> divisions{};
+  Bytes max_split = std::numeric_limits<Bytes>::max();  ///< max_split_size: a request of this or more keeps its whole block
+};
+
 struct Snapshot {
   std::vector<std::string> strings{""};
   std::vector<std::vector<StackFrame>> stacks{{}};
@@ -79,7 +87,7 @@ struct Snapshot {
   std::vector<std::vector<TraceEvent>> traces;  ///< by device, oldest first
   std::vector<std::uint64_t> events_seen;       ///< by device: of the file, those out of the asked range included
   std::vector<std::vector<TraceEvent>> after;   ///< by device: past the asked range, the first event of each block and of each segment
-  std::map<std::string, std::string> settings;  ///< allocator_settings, where the file has them
+  AllocatorSettings settings;                   ///< allocator_settings, where the file has them
   std::string_view text(StringId id) const { return strings[id]; }
   /// The innermost line of a stack that is not PyTorch's own, the user's; null if there is none.
   const StackFrame* user_frame(StackId stack) const;
