@@ -71,9 +71,11 @@ const common = {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 const classic = { ...common, format: 'iife', define: { ...common.define, 'import.meta.url': 'undefined' } };
-await esbuild.build({ ...classic, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.js' });
+const integrityOf = (name) => `sha384-${createHash('sha384').update(readFileSync(resolve(dist, name))).digest('base64')}`;
 await esbuild.build({ ...classic, entryPoints: ['src/snapshot.ts'], outfile: 'dist/what-fits-snapshot.js' });
-await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm' });
+classic.define.READER_INTEGRITY = JSON.stringify(integrityOf('what-fits-snapshot.js'));
+await esbuild.build({ ...classic, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.js' });
+await esbuild.build({ ...common, entryPoints: ['src/what-fits.ts'], outfile: 'dist/what-fits.mjs', format: 'esm', define: { ...common.define, READER_INTEGRITY: '""' } });
 await esbuild.build({ ...common, entryPoints: ['src/core/index.ts'], outfile: 'dist/core.js', format: 'esm', plugins: [] });
 await esbuild.build({ ...common, entryPoints: ['src/core/snapshot.ts'], outfile: 'dist/snapshot.js', format: 'esm', plugins: [] });
 copyFileSync(wasmFile, resolve(dist, 'whatfits.wasm'));
@@ -92,9 +94,10 @@ for (const name of ['what-fits.js', 'what-fits.mjs', 'what-fits-snapshot.js', 'c
   console.log(`${name.padEnd(24)}${kb(statSync(resolve(dist, name)).size)}${kb(gzipSync(bytes, { level: 9 }).length)}${kb(brotliCompressSync(bytes).length)}`);
 }
 const one = readFileSync(resolve(dist, 'what-fits.js'));
-const integrity = `sha384-${createHash('sha384').update(one).digest('base64')}`;
-writeFileSync(resolve(dist, 'what-fits.js.sri'), `${integrity}\n`);
-console.log(`integrity of what-fits.js: ${integrity}`);
+for (const name of ['what-fits.js', 'what-fits-snapshot.js']) {
+  writeFileSync(resolve(dist, `${name}.sri`), `${integrityOf(name)}\n`);
+  console.log(`integrity of ${name}: ${integrityOf(name)}`);
+}
 const size = gzipSync(one, { level: 9 }).length;
 if (size > LIMIT) {
   console.error(`build: what-fits.js has ${size} bytes gzipped, over the limit of ${LIMIT}`);

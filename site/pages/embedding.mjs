@@ -28,7 +28,7 @@ ${code(`<script src="what-fits.js" defer></script>
 </what-fits>`)}
 <p>What you put inside the tag is shown where no script runs: in feeds, in print, to search engines, and when WebAssembly is off. Write your answer there.</p>
 ${F.integrity && html`<p>To pin the file, add its hash:</p>${code(`<script src="what-fits.js" defer crossorigin="anonymous"
-  integrity="${F.integrity}"></script>`)}<p>A script from another host needs CORS there if you give a hash. Without a hash it does not.</p>`}
+  integrity="${F.integrity}"></script>`)}<p>The second script, which reads memory snapshots, is then loaded by its own hash, which the first one knows. A script from another host needs CORS there if you give a hash. Without a hash it does not.</p>`}
 ${whatFits({ model: 'gpt2-from-scratch', batch: 8, 'seq-len': 1024, show: 'verdict,bar', controls: 'batch,seq-len' }, sentence)}
 </section>
 <section>

@@ -56,6 +56,28 @@ test('your own run: drop a snapshot, lay the prediction over it, find the leak b
   await page.done();
 });
 
+test('your own run: a page that pins the first script pins the one that reads snapshots', async (env) => {
+  const integrity = (await readFile(`${root}web/dist/what-fits.js.sri`, 'utf8')).trim();
+  const pinned = await put('pinned.html', post('<h2>Mine</h2><what-fits show="verdict,measured"><p>Fallback</p></what-fits>', { script: `<script src="what-fits.js" defer crossorigin="anonymous" integrity="${integrity}"></script>` }));
+  const page = await fresh(env);
+  await page.goto(`${env.url}/${pinned}`);
+  await verdict(page);
+  await page.locator('what-fits').evaluate((element, asked) => (element.request = asked), request);
+  await drop(page, 'clean.pickle.gz', await bytesOf('clean.pickle.gz'));
+  await compared(page);
+  equal(await text(page, 'measured-verdict'), 'As predicted', 'verdict');
+  await page.done();
+  // Another second script is not run, whatever it would define.
+  const changed = await fresh(env);
+  await changed.route('**/what-fits-snapshot.js', (route) => route.fulfill({ contentType: 'text/javascript', body: 'window.ran = true' }));
+  await changed.goto(`${env.url}/${pinned}`);
+  await verdict(changed);
+  await drop(changed, 'clean.pickle.gz', await bytesOf('clean.pickle.gz'));
+  await changed.waitForFunction(() => /second script/.test(document.querySelector('what-fits').shadowRoot.textContent), undefined, { timeout: 10000 });
+  equal(await changed.evaluate(() => window.ran), undefined, 'a script with another hash ran');
+  await changed.done();
+});
+
 test('your own run: a clean one is as predicted, and stops being so when the request changes', async (env) => {
   const page = await open(env);
   await page.getByTestId('measured-file').setInputFiles(`${folder}clean.pickle.gz`);

@@ -17,8 +17,11 @@ export async function isSnapshot(file: Blob): Promise<boolean> {
 /** Defined by the second script; its parts say with which build of the first they go together. */
 export const READER = 'wf-recording';
 const NAME = 'what-fits-snapshot.js';
+/** Its hash, put in by the build. */
+declare const READER_INTEGRITY: string;
 /** Only while the script runs is it known which one it is. */
-const here: string | undefined = import.meta.url ?? (document.currentScript as HTMLScriptElement | null)?.src;
+const own = document.currentScript as HTMLScriptElement | null;
+const here: string | undefined = import.meta.url ?? own?.src;
 let loading: Promise<void> | undefined;
 
 /** A script tag, not a module: it comes from files, from other origins without CORS, and under a policy that allows the first. */
@@ -31,6 +34,11 @@ export function loadReader(): Promise<void> {
     };
     if (!here) return missing();
     const script = document.createElement('script');
+    if (own?.integrity) {
+      // Who pins the first pins both.
+      script.integrity = READER_INTEGRITY;
+      script.crossOrigin = own.crossOrigin;
+    }
     script.src = new URL(NAME, here).href;
     script.onload = () => (customElements.get(READER) ? resolve() : missing());
     script.onerror = () => {
