@@ -263,8 +263,8 @@ TEST_CASE("attention that PyTorch refuses", "[request]") {
 
 TEST_CASE("unknown keys are named with the nearest", "[request]") {
   CHECK(lines_with(R"("seq-len": 8, "batch_size": 2, "allocator": {"expandable": true})") ==
-        Lines{"allocator.expandable: is not a key; did you mean expandable_segments?", "batch_size: is not a key; did you mean batch?",
-              "seq-len: is not a key; did you mean seq_len?"});
+        Lines{"allocator.expandable: is not a key; did you mean expandable_segments?", "seq-len: is not a key; did you mean seq_len?",
+              "batch_size: is not a key; did you mean batch?"});
   CHECK(lines_with(R"("xyzzy": 1)") ==
         Lines{"xyzzy: is not a key; allowed are model, assume, batch, seq_len, precision, attention, optimizer, checkpointing, loss, "
               "loss_chunks, grad_accumulation, clip_grad_norm, zero_grad, lora, trainable, dropout, parallel, allocator, engine, torch, "

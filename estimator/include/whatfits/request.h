@@ -78,8 +78,8 @@ inline ParsedRequest parse_request(const std::string& json_text) { return parse_
 
 /// The same for a value that is parsed already (or was put together from flags). Untrusted text goes through the text form:
 /// copying and destroying a deep value costs call stack before this sees it.
-ParsedRequest parse_request(const nlohmann::json& request);
 ParsedRequest parse_request(const nlohmann::ordered_json& request);
+ParsedRequest parse_request(const nlohmann::json& request);
 
 /// Every key written out, in the contract's order; parse_request gives the same Config again. A model or device that is exactly
 /// its preset is written as the id, any other as an object. A device object says `total_assumed` or `free_assumed` where true.

@@ -145,12 +145,13 @@ void AdviseJob::weigh_one() {
   const Config config = changed(pair);
   // A few steps tell well enough which pairs are the best; those are then tried to the end.
   pair.saves = less(advices_.needs.reserved, needs(record(config), config, static_cast<int>(config.steps)).reserved);
-  if (pair.saves > best_single(pair)) weighed_.push_back(pair);
+  if (pair.saves <= best_single(pair)) return;
+  const auto most_first = [](const Subject& a, const Subject& b) { return a.saves > b.saves; };
+  weighed_.insert(std::upper_bound(weighed_.begin(), weighed_.end(), pair, most_first), pair);
 }
 
 /// A few of each effect, of which every one saves more than what is to be had with less effect.
 std::vector<AdviseJob::Subject> AdviseJob::best_pairs() {
-  std::stable_sort(weighed_.begin(), weighed_.end(), [](const Subject& a, const Subject& b) { return a.saves > b.saves; });
   std::vector<Subject> list;
   std::int64_t bar = 0;
   for (const Effect wanted : {Effect::same, Effect::rounding, Effect::other}) {

@@ -94,10 +94,10 @@ Json time_of(const Pace& pace) {
 
 /// One parser for all: another instance of it costs a browser several KB.
 Json value_of(const std::string& text) {
-  nlohmann::json value;
+  Json value;
   std::vector<Problem> problems;
   config::parse_text(text, value, problems);
-  return Json(value);
+  return value;
 }
 
 Json lines(const std::vector<ClosedLine>& list) {

@@ -6,7 +6,7 @@
 
 namespace whatfits::config {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using nlohmann::ordered_json;
 
 namespace {

@@ -33,7 +33,7 @@ class FromJson {
   /// layer_types: which layers have the sliding window.
   void layers(ModelConfig& m);
   /// A key that changes tensors and whose only replayed value this is.
-  void only(const char* key, const nlohmann::json& wanted);
+  void only(const char* key, const nlohmann::ordered_json& wanted);
   bool null(const char* key);
   /// rope_parameters of Transformers 5, rope_scaling before it: the type, and the share of a head that is rotated.
   void rope(double& share);
@@ -41,7 +41,7 @@ class FromJson {
 
  private:
   const char* present(Keys keys);
-  void fraction(const nlohmann::json& object, const char* key, double& share);
+  void fraction(const nlohmann::ordered_json& object, const char* key, double& share);
 
   Reader& reader_;
   bool inside_ = false;  ///< rope_parameters has the share
@@ -58,7 +58,7 @@ class ToJson {
   void activation(Keys keys, const Activation& value);
   void capped(const char* key, const bool& value);
   void layers(const ModelConfig& m);
-  void only(const char*, const nlohmann::json&) {}
+  void only(const char*, const nlohmann::ordered_json&) {}
   void rope(const double& share) { out_["partial_rotary_factor"] = share; }
 
  private:

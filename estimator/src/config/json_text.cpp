@@ -12,7 +12,7 @@
 namespace whatfits::config {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Problem statement(std::string message) { return {"request", "", std::move(message), Problem::Kind::statement}; }
 
@@ -66,7 +66,8 @@ class Check : public nlohmann::json_sax<json> {
   json& place(json value) {
     if (levels_.empty()) return out_ = std::move(value);
     json& parent = *levels_.back().value;
-    if (parent.is_object()) return parent[levels_.back().current] = std::move(value);
+    // Behind the others, without looking for it among them: who has a hundred thousand keys waits no longer for each.
+    if (parent.is_object()) return parent.get_ref<json::object_t&>().emplace_back(levels_.back().current, std::move(value)).second;
     parent.push_back(std::move(value));
     return parent.back();
   }

@@ -11,10 +11,10 @@ namespace whatfits::config {
 
 /// Parses `text` into `out` and returns true, or adds what is wrong with it to `problems` and returns false. Checks size,
 /// UTF-8, nesting and syntax; a key given twice is a problem too, but parsing goes on.
-bool parse_text(std::string_view text, nlohmann::json& out, std::vector<Problem>& problems);
+bool parse_text(std::string_view text, nlohmann::ordered_json& out, std::vector<Problem>& problems);
 
 /// Whether `value` nests at most limits::nesting deep.
-bool nests_within_limit(const nlohmann::json& value);
+bool nests_within_limit(const nlohmann::ordered_json& value);
 
 /// The problem of a request that nests too deep.
 Problem too_deep();

@@ -9,7 +9,7 @@
 namespace whatfits::config {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // Keys of Hugging Face's GPT-2 config.json that change no tensor of the model from scratch.
 constexpr const char* kHarmless[] = {

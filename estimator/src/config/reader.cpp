@@ -10,7 +10,7 @@
 namespace whatfits::config {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // A whole number, however it is written. Doubles are compared as doubles first: 1e300 does not convert.
 bool whole(const json& value, std::int64_t& out) {

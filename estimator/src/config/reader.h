@@ -17,10 +17,10 @@ namespace whatfits::config {
 class Reader {
  public:
   /// `object` must be an object and outlive the reader. `prefix` is "" or the path with a dot, "device.".
-  Reader(const nlohmann::json& object, std::string prefix, std::vector<Problem>& problems);
+  Reader(const nlohmann::ordered_json& object, std::string prefix, std::vector<Problem>& problems);
 
   /// The key's value, or null if it is absent. Marks the key as allowed.
-  const nlohmann::json* find(std::string_view key);
+  const nlohmann::ordered_json* find(std::string_view key);
 
   /// Each returns true if the key is there and right.
   bool integer(std::string_view key, std::int64_t low, std::int64_t high, std::int64_t& out);
@@ -38,15 +38,15 @@ class Reader {
   /// A version, of which only `supported` is replayed. Others that look like versions are told apart from nonsense.
   void version(std::string_view key, std::string_view supported);
 
-  void not_allowed(std::string_view key, const nlohmann::json& value, std::string message);
-  void unsupported(std::string_view key, const nlohmann::json& value, std::string message);
+  void not_allowed(std::string_view key, const nlohmann::ordered_json& value, std::string message);
+  void unsupported(std::string_view key, const nlohmann::ordered_json& value, std::string message);
   void statement(std::string_view key, std::string message);
 
   /// Names every key that was not asked for.
   void finish();
 
  private:
-  const nlohmann::json& object_;
+  const nlohmann::ordered_json& object_;
   std::string prefix_;
   std::vector<Problem>& problems_;
   std::vector<std::string_view> allowed_;

@@ -13,7 +13,7 @@ namespace {
 
 using config::only_supported;
 using config::Reader;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // "all", "all-but-embeddings" or "last:N".
 void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {
@@ -240,7 +240,7 @@ ParsedRequest parse_request(std::string_view json_text) {
   return parse_value(value, std::move(problems));
 }
 
-ParsedRequest parse_request(const nlohmann::ordered_json& request) { return parse_request(json(request)); }
+ParsedRequest parse_request(const nlohmann::json& request) { return parse_request(json(request)); }
 
 ParsedRequest parse_request(const json& request) {
   if (!config::nests_within_limit(request)) return {Config(), {config::too_deep()}};

@@ -10,7 +10,7 @@
 namespace whatfits::config {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // What of several cards is replayed: what recorded runs have shown.
 void check_parallel(Reader& request, const Config& config) {

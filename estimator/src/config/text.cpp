@@ -99,12 +99,12 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-std::string shown(const nlohmann::json& value) {
+std::string shown(const nlohmann::ordered_json& value) {
   if (const auto* text = value.get_ptr<const std::string*>()) return shown(std::string_view(*text));
   if (const auto* number = value.get_ptr<const double*>(); number != nullptr && !std::isfinite(*number)) {
     return std::isnan(*number) ? "NaN" : *number > 0 ? "Infinity" : "-Infinity";
   }
-  return shown(std::string_view(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  return shown(std::string_view(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
 }
 
 std::string listed(const std::vector<std::string_view>& words, std::string_view last_joint) {

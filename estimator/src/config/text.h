@@ -19,7 +19,7 @@ bool has_control(std::string_view text);
 std::string shown(std::string_view text);
 
 /// The same for a JSON value: a string's content, anything else as JSON. `value` must not nest deeper than limits::nesting.
-std::string shown(const nlohmann::json& value);
+std::string shown(const nlohmann::ordered_json& value);
 
 /// "a, b and c"; "a, b or c".
 std::string listed(const std::vector<std::string_view>& words, std::string_view last_joint);

@@ -28,6 +28,12 @@ Tensor flat(Torch& torch, OpKind op, Bytes bytes, DType dtype) {
   return torch.empty(op, {Dim{static_cast<std::int64_t>(bytes / size_of(dtype))}}, dtype);
 }
 
+/// By their first item.
+template <typename Buckets>
+void in_order(Buckets& buckets) {
+  std::sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
 }  // namespace
 
 void DistributedDataParallel::wrap(const std::vector<Tensor>& trainable) {
@@ -79,7 +85,7 @@ std::vector<DistributedDataParallel::Bucket> DistributedDataParallel::assign(con
     if (now.bucket.items > 0) rest.push_back(now.bucket);
   }
   // PyTorch appends these in the order of a hash table; of one type there is but one.
-  std::sort(rest.begin(), rest.end(), [](const Bucket& a, const Bucket& b) { return a.first < b.first; });
+  in_order(rest);
   full.insert(full.end(), rest.begin(), rest.end());
   return full;
 }
@@ -102,7 +108,7 @@ void DistributedDataParallel::verify_parameters(const std::vector<Tensor>& train
 /// broadcast_coalesced: flattened in pieces, two under way at a time. A piece of one tensor is sent as it is.
 void DistributedDataParallel::broadcast(const std::vector<Item>& items) const {
   std::vector<Bucket> buckets = assign(items, kBroadcast, kBroadcast);
-  std::sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.first < b.first; });
+  in_order(buckets);
   std::vector<Tensor> under_way;
   std::size_t finished = 0;
   for (const Bucket& bucket : buckets) {
