@@ -187,7 +187,7 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
         Lines{"parallel: is replayed with engine torch only"});
   CHECK(lines_with(R"("torch": "2.9")") == Lines{"torch: \"2.9\" is not supported yet: only 2.6 is supported so far"});
   CHECK(lines_with(R"("torch": 2.6)") == Lines{"torch: \"2.6\" is not allowed: must be a version in quotes, such as \"2.6\""});
-  CHECK(lines_with(R"("engine": "mlx")") == Lines{"engine: \"mlx\" is not supported yet: only torch and formula are supported so far"});
+  CHECK(lines_with(R"("engine": "jax")") == Lines{"engine: \"jax\" is not allowed: must be one of torch, formula, llm.c or mlx"});
   CHECK(lines_with(R"("script": {"outputs": "loss", "use_cache": 1})") ==
         Lines{"script.outputs: \"loss\" is not allowed: must be one of keep, loss-only or loss-detached",
               "script.use_cache: \"1\" is not allowed: must be true or false"});

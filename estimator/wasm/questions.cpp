@@ -23,7 +23,7 @@ std::string_view word(Problem::Kind kind) {
 
 /// At the peak the report has it already; anywhere else it is counted afresh.
 Json ledger_json(const Config& config, std::uint64_t event) {
-  const bool replayed = config.engine != Engine::formula;
+  const bool replayed = config.engine == Engine::torch;
   return to_json(event == kAtPeak || !replayed ? estimate(config).ledger : ledger_at(config, event));
 }
 

@@ -19,7 +19,7 @@ class Session {
   explicit Session(const Config& config) : config_(config), program_(replayed() ? record(config) : Program{}) {}
 
   /// False for engine "formula", which has no step to draw: timeline, columns, pool and ledgers at events are not to be asked.
-  bool replayed() const { return config_.engine != Engine::formula; }
+  bool replayed() const { return config_.engine == Engine::torch; }
 
   std::string request() const;
   /// estimate()'s.

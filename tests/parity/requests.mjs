@@ -20,6 +20,9 @@ const options = [
   { batch: 2, seq_len: 200, optimizer: 'muon', precision: 'bf16' },
   { batch: 2, seq_len: 200, optimizer: 'lion' },
   { batch: 64, engine: 'formula' },
+  { batch: 4, engine: 'llm.c' },
+  { model: 'gpt2', batch: 64, engine: 'llm.c', precision: 'bf16', checkpointing: 'full', attention: 'eager' },
+  { model: 'llama-2-7b', engine: 'mlx', precision: 'bf16', device: 'm2-8gb' },
   { batch: 2, parallel: { strategy: 'ddp', gpus: 8 } },
   { batch: 2, seq_len: 256, parallel: { strategy: 'fsdp', gpus: 3 }, checkpointing: 'full' },
 ];

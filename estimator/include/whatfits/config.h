@@ -41,7 +41,7 @@ enum class Loss : std::uint8_t {
 };
 enum class Checkpointing : std::uint8_t { none, full, full_reentrant, selective };
 enum class ZeroGrad : std::uint8_t { set_to_none, zero_fill };
-enum class Engine : std::uint8_t { torch, formula };
+enum class Engine : std::uint8_t { torch, formula, llm_c, mlx };
 
 /// Activations of an MLP, by Hugging Face's names for them (its `hidden_act`).
 enum class Activation : std::uint8_t { gelu, gelu_new, gelu_pytorch_tanh, relu, silu };
@@ -105,8 +105,8 @@ struct Device {
   std::string name = "NVIDIA A40";
   std::int64_t total_mib = 46068;
   std::int64_t free_mib = 45440;  ///< once the CUDA context exists
-  int compute_capability = 86;    ///< major * 10 + minor: 8.6 is 86; 0 where there is none (engine formula only)
-  int sm_count = 84;              ///< streaming multiprocessors; 0 where unknown (engine formula only)
+  int compute_capability = 86;    ///< major * 10 + minor: 8.6 is 86; 0 where there is none (engines other than torch)
+  int sm_count = 84;              ///< streaming multiprocessors; 0 where unknown (engines other than torch)
   bool total_assumed = false;     ///< total_mib was derived, not given nor catalogued
   bool free_assumed = false;      ///< free_mib was derived, not given nor catalogued
   /// For the time of a step; they change no byte.

@@ -102,7 +102,7 @@ struct Report {
   Trace trace;
   Bytes device_peak = 0;     ///< reserved at its peak and what the device holds besides
   Ledger ledger;             ///< at the peak
-  bool by_formula = false;   ///< engine "formula": only verdict, peak and ledger mean something
+  bool by_formula = false;   ///< an engine other than torch: only verdict, peak and ledger mean something
   std::optional<Pace> pace;  ///< how long a step takes; not by formula
   std::vector<std::string> assumptions;
 };

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "analysis/accounts.h"
 #include "analysis/ledger.h"
 #include "analysis/replay.h"
 #include "analysis/report.h"
@@ -109,49 +110,61 @@ Report make_summary(const Config& config, const Program& program, Trace trace) {
   return report;
 }
 
-Report formula_report(const Config& config) {
-  const GeneralAccount account = general_account(config);
-  const MeasuredConstants constants = derive(published_readings());
-  Report report;
-  report.by_formula = true;
-  report.request = config;
-  report.parameters = account.parameters;
-  Ledger& ledger = report.ledger;
-  for (const ClosedLine& line : account.lines) {
-    LedgerRow row;
+Account formula_account(const Config& config) {
+  GeneralAccount general = general_account(config);
+  Account account;
+  account.parameters = general.parameters;
+  for (const ClosedLine& line : general.lines) {
+    LedgerRow& row = account.rows.emplace_back();
     row.label = line.label;
     row.formula = line.formula;
     row.bytes = line.bytes;
     for (int i = 0; i < kCategories; ++i) {
       if (line.category == name_of(static_cast<Category>(i))) row.category = static_cast<Category>(i);
     }
-    ledger.categories[static_cast<std::size_t>(row.category)] += row.bytes;
-    ledger.rows.push_back(std::move(row));
   }
+  account.allocated = general.total;
   // Reserved by the one ratio that was measured. Multiplied before divided, saturating: a formula knows no limits.
+  const MeasuredConstants constants = derive(published_readings());
   const bool calibrated = config.calibration && config.calibration->reserved_per_mille > 0;
   const Bytes over = calibrated ? static_cast<Bytes>(config.calibration->reserved_per_mille) : constants.reserved;
   const Bytes under = calibrated ? 1000 : constants.allocated;
   const Bytes most = std::numeric_limits<Bytes>::max() / over;
-  const Bytes reserved = account.total > most ? std::numeric_limits<Bytes>::max() : account.total * over / under;
-  ledger.counters = {account.total, reserved};
+  account.reserved = account.allocated > most ? std::numeric_limits<Bytes>::max() : account.allocated * over / under;
+  account.assumptions.push_back("a closed form: weights, gradients, optimizer state and saved activations by formula, nothing replayed");
+  if (config.calibration) account.assumptions.push_back(calibration_words(config));
+  account.assumptions.push_back(calibrated ? "reserved is allocated times the ratio that was measured, " +
+                                                 std::to_string(config.calibration->reserved_per_mille) + " to 1000: a heuristic"
+                                           : "reserved is allocated times the one ratio measured on an A40, about 1.11: a heuristic");
+  account.assumptions.insert(account.assumptions.end(), general.notes.begin(), general.notes.end());
+  return account;
+}
+
+Report account_report(const Config& config) {
+  Account account = config.engine == Engine::llm_c ? llm_c_account(config)
+                    : config.engine == Engine::mlx ? mlx_account(config)
+                                                   : formula_account(config);
+  Report report;
+  report.by_formula = true;
+  report.request = config;
+  report.parameters = account.parameters;
+  Ledger& ledger = report.ledger;
+  ledger.rows = std::move(account.rows);
+  for (const LedgerRow& row : ledger.rows) ledger.categories[static_cast<std::size_t>(row.category)] += row.bytes;
+  ledger.counters = {account.allocated, account.reserved};
   report.trace.peak = ledger.counters;
-  report.device_peak = reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
+  report.device_peak = account.reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
   const Bytes free = static_cast<Bytes>(config.device.free_mib) * MiB;
-  if (reserved > free) {
+  if (account.reserved > free) {
     OutOfMemory oom;
-    oom.segment = oom.tensor = reserved;
+    oom.segment = oom.tensor = account.reserved;
     oom.free = free;
     oom.counters = oom.peak = ledger.counters;
-    oom.message = "the formula's " + format_size(reserved) + " exceed the " + format_size(free) + " that are free";
+    oom.message = std::string(config.engine == Engine::llm_c ? "llm.c's " : "the formula's ") + format_size(account.reserved) +
+                  " exceed the " + format_size(free) + " that are free";
     report.trace.oom = std::move(oom);
   }
-  report.assumptions.push_back("a closed form: weights, gradients, optimizer state and saved activations by formula, nothing replayed");
-  if (config.calibration) report.assumptions.push_back(calibration_words(config));
-  report.assumptions.push_back(calibrated ? "reserved is allocated times the ratio that was measured, " +
-                                                std::to_string(config.calibration->reserved_per_mille) + " to 1000: a heuristic"
-                                          : "reserved is allocated times the one ratio measured on an A40, about 1.11: a heuristic");
-  report.assumptions.insert(report.assumptions.end(), account.notes.begin(), account.notes.end());
+  report.assumptions = std::move(account.assumptions);
   return report;
 }
 
@@ -163,9 +176,7 @@ Report summary(const Program& program, const Config& config) {
   return make_summary(config, program, replay(program, config, {.steps = static_cast<int>(config.steps)}));
 }
 
-Report estimate(const Config& config) {
-  return config.engine == Engine::formula ? formula_report(config) : estimate(record(config), config);
-}
+Report estimate(const Config& config) { return config.engine == Engine::torch ? estimate(record(config), config) : account_report(config); }
 
 Explanation explain(const Config& config) {
   Explanation explanation;

@@ -9,12 +9,12 @@ namespace whatfits {
 namespace {
 
 Trace replay_until_settled(const Config& config) {
-  if (config.engine == Engine::formula) return formula_report(config).trace;
+  if (config.engine != Engine::torch) return account_report(config).trace;
   return replay(record(config), config, {.steps = kMaxSteps, .until_settled = true});
 }
 
 bool goes_on(const Config& config, const Trace& trace) {
-  return config.engine == Engine::formula ? trace.fits() : trace.goes_on(kMaxSteps, static_cast<Bytes>(config.device.free_mib) * MiB);
+  return config.engine != Engine::torch ? trace.fits() : trace.goes_on(kMaxSteps, static_cast<Bytes>(config.device.free_mib) * MiB);
 }
 
 /// Largest value the axis may take at all.
@@ -116,7 +116,7 @@ Fit FitJob::result() const {
   result.capped = failure_ == 0;
   if (answer_ >= 1) {
     const Config c = at(answer_);
-    result.report = c.engine == Engine::formula ? formula_report(c) : make_report(c, record(c), tried_.at(answer_));
+    result.report = c.engine != Engine::torch ? account_report(c) : make_report(c, record(c), tried_.at(answer_));
   }
   if (failure_ != 0) {
     result.first_failure_at = failure_;

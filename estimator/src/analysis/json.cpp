@@ -130,7 +130,11 @@ Json real_cards(const CardRuns& runs) {
 
 /// `error_band`: the worst error of a peak among the recorded runs near, percent, rounded up to hundredths; null where none is near.
 Json accuracy_of(const Report& report) {
-  if (report.by_formula) return {{"basis", "formula"}, {"measured_rows_near", 0}, {"error_band", nullptr}, {"real_cards", nullptr}};
+  if (report.by_formula)
+    return {{"basis", report.request.engine == Engine::llm_c ? "table" : "formula"},
+            {"measured_rows_near", 0},
+            {"error_band", nullptr},
+            {"real_cards", nullptr}};
   const Near near = near_runs(report.request);
   Json out{{"basis", "replay"}, {"measured_rows_near", near.runs}, {"error_band", nullptr}};
   // A whole 0: JavaScript writes no other, and the answers have to be the same text.

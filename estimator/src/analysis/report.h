@@ -12,7 +12,7 @@ Report make_report(const Config& config, const Program& program, Trace trace);
 /// The same without hashes and rows of the ledger: each of these costs a replay.
 Report make_summary(const Config& config, const Program& program, Trace trace);
 
-/// The answer of engine "formula": the general account, nothing replayed.
-Report formula_report(const Config& config);
+/// The answer of the engines that replay nothing: an account's lines, summed.
+Report account_report(const Config& config);
 
 }  // namespace whatfits

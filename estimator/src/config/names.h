@@ -35,7 +35,7 @@ inline const Words& zero_grad_words() {
   return words;
 }
 inline const Words& engine_words() {
-  static const Words words{{"torch", "formula"}, {"llm.c", "mlx"}};
+  static const Words words{{"torch", "formula", "llm.c", "mlx"}, {}};
   return words;
 }
 

@@ -213,6 +213,37 @@ void check_loss(Reader& request, const Config& config) {
            std::to_string(limits::recorded_blocks));
 }
 
+// What the engines that replay nothing have a table or a form for.
+void check_engine(Reader& request, const Config& config) {
+  const bool llm_c = config.engine == Engine::llm_c;
+  if (!llm_c && config.engine != Engine::mlx) return;
+  const std::string with = " with engine " + std::string(to_string(config.engine));
+  const auto must = [&](bool holds, const char* key, std::string_view value, const std::string& allowed) {
+    if (!holds) request.not_allowed(key, json(std::string(value)), "must be " + allowed + with);
+  };
+  const ModelConfig& model = config.model;
+  const bool gpt2 = model.model_type == "gpt2-from-scratch" ||
+                    (model.model_type == "gpt2" && model.n_inner == 4 * model.n_embd && model.tie_word_embeddings);
+  if (llm_c) must(gpt2, "model", model.preset.empty() ? model.model_type : model.preset, "a GPT-2 with a tied head and an MLP of 4·n_embd");
+  must(config.precision == Precision::fp32 || config.precision == Precision::bf16, "precision", to_string(config.precision),
+       "fp32 or bf16");
+  const Optimizer o = config.optimizer;
+  const bool known = o == Optimizer::adam || o == Optimizer::sgd || o == Optimizer::sgd_momentum || o == Optimizer::lion;
+  must(o == Optimizer::adamw || (!llm_c && known), "optimizer", to_string(o), llm_c ? "adamw" : "adamw, adam, sgd, sgd-momentum or lion");
+  const bool plain = config.checkpointing == Checkpointing::none;
+  if (llm_c && config.precision == Precision::fp32) {
+    must(plain, "checkpointing", to_string(config.checkpointing), "none in fp32");
+  } else {
+    must(plain || config.checkpointing == Checkpointing::full || (llm_c && config.checkpointing == Checkpointing::selective),
+         "checkpointing", to_string(config.checkpointing), llm_c ? "none, selective (-r 1) or full (-r 2)" : "none or full");
+  }
+  const bool forced = config.attention != Attention::eager && config.attention != Attention::sdpa;
+  must(!forced, "attention", to_string(config.attention), "eager or sdpa");
+  if (config.lora) request.statement("lora", "must be null" + with);
+  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all" + with);
+  if (config.dropout.value_or(0) > 0) request.statement("dropout", "must be 0 or null" + with);
+}
+
 // The largest value of `member` in [1, now] for which the bytes stay in bounds; 0 if there is none. The bound grows with each.
 std::int64_t largest_in_bounds(const Config& start, std::int64_t Config::* member) {
   Config config = start;
@@ -258,6 +289,7 @@ void check_together(Reader& request, const Config& config) {
   check_loss(request, config);
   check_attention(request, config);
   check_parallel(request, config);
+  check_engine(request, config);
   check_size(request, config);
 }
 

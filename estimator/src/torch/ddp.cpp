@@ -31,7 +31,9 @@ Tensor flat(Torch& torch, OpKind op, Bytes bytes, DType dtype) {
 /// By their first item.
 template <typename Buckets>
 void in_order(Buckets& buckets) {
-  std::sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto by_first = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::make_heap(buckets.begin(), buckets.end(), by_first);
+  std::sort_heap(buckets.begin(), buckets.end(), by_first);
 }
 
 }  // namespace

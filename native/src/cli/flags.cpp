@@ -117,7 +117,7 @@ const std::vector<Flag>& request_flags() {
       {"--parallel", "parallel", Kind::value, "JSON", "several cards, of which the worst rank is replayed, or one by one:"},
       {"--parallel.strategy", "parallel.strategy", Kind::text, "WORD", "ddp, fsdp (FSDP2: fully_shard on each block and on the model)"},
       {"--parallel.gpus", "parallel.gpus", Kind::value, "N", "cards, one rank each"},
-      {"--engine", "engine", Kind::text, "WORD", "torch (replay), formula (closed form) [torch]"},
+      {"--engine", "engine", Kind::text, "WORD", "torch (replay), formula, llm.c, mlx [torch]"},
       {"--torch", "torch", Kind::text, "VERSION", "PyTorch whose behaviour is replayed [2.6]"},
       {"--transformers", "transformers", Kind::text, "VERSION", "Transformers whose code is replayed [5.12]"},
       {"--device", "device", Kind::preset, "ID|FILE", "a preset (see: whatfits devices) or a JSON file [a40]"},

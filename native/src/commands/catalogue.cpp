@@ -74,7 +74,7 @@ int run_devices(const Arguments& arguments, Session& session) {
   session.line("~ derived, not observed. Free is what is left once CUDA's context exists.");
   if (others.empty()) return exit_status::ok;
   session.line();
-  session.line("Only for the closed forms (--engine formula), as PyTorch's CUDA kernels do not run there or a figure is missing:");
+  session.line("Only for the closed forms (--engine formula or mlx), as PyTorch's CUDA kernels do not run there or a figure is missing:");
   Table rest({{"id", Align::left}, {"name", Align::left}, {"total MiB", Align::right}, {"why", Align::left}});
   for (const DevicePreset* preset : others) {
     rest.row(

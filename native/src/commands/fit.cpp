@@ -61,8 +61,15 @@ void peak_section(const Report& report, Session& session) {
   const Bytes free = static_cast<Bytes>(report.request.device.free_mib) * MiB;
   Table table({{"", Table::Align::left}, {"MiB", Table::Align::right}, {"", Table::Align::left}});
   table.hide_heads();
-  table.row({"allocated", mib(trace.peak.allocated) + " MiB", style.dim("live tensors (max_memory_allocated)")});
-  table.row({"reserved", mib(trace.peak.reserved) + " MiB", style.dim("held by PyTorch's allocator (max_memory_reserved)")});
+  const Engine engine = report.request.engine;
+  table.row({"allocated", mib(trace.peak.allocated) + " MiB",
+             style.dim(engine == Engine::llm_c ? "all buffers"
+                       : engine == Engine::mlx ? "active memory (get_peak_memory)"
+                                               : "live tensors (max_memory_allocated)")});
+  table.row({"reserved", mib(trace.peak.reserved) + " MiB",
+             style.dim(engine == Engine::llm_c ? "each in whole pages of 2 MiB"
+                       : engine == Engine::mlx ? "the same: MLX can empty its cache"
+                                               : "held by PyTorch's allocator (max_memory_reserved)")});
   std::string spare = "on the card before the run";
   if (free >= trace.peak.reserved) spare += "; " + mib(free - trace.peak.reserved) + " MiB are left over";
   table.row({"free", mib(free) + " MiB", style.dim(spare)});
@@ -78,7 +85,7 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
                       ": after 64 steps it still takes memory and gives it back, so it cannot be said to fit.");
     return;
   }
-  if (config.engine == Engine::formula) {
+  if (config.engine != Engine::torch) {
     session.line(style.bad(value + " does not fit") + ": " + fit.first_failure->message);
     return;
   }

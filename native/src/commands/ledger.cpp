@@ -127,8 +127,8 @@ int run_ledger(const Arguments& arguments, Session& session) {
   }
 
   const Style& style = session.style;
-  if (config.engine == Engine::formula) {
-    session.line(style.bold("What the closed form counts"));
+  if (config.engine != Engine::torch) {
+    session.line(style.bold(config.engine == Engine::llm_c ? "What llm.c allocates" : "What the closed form counts"));
   } else {
     session.line(style.bold((arguments.at ? "Alive after event " : "Alive at the peak, event ") + with_commas(ledger.at.event)) + ": " +
                  place(ledger.at) + (ledger.at.requested > 0 ? ", which asks for " + size_text(ledger.at.requested) : ""));
@@ -167,8 +167,9 @@ int run_ledger(const Arguments& arguments, Session& session) {
   session.out += table.text();
   session.line();
   session.paragraph(
-      "B sequences, T tokens, C width, NH heads, V vocabulary, P positions; the last factor is the bytes of one element. Rounding is what "
-      "blocks have beyond the bytes asked for. Reserved at that moment: " +
+      std::string("B sequences, T tokens, C width, NH heads, V vocabulary, P positions") +
+      (config.engine != Engine::torch ? ", L layers, N parameters" : "") +
+      "; the last factor is the bytes of one element. Rounding is what blocks have beyond the bytes asked for. Reserved at that moment: " +
       mib(ledger.counters.reserved) + " MiB.");
   if (!arguments.all && config.engine == Engine::torch)
     session.line("Tensor by tensor: " + style.accent("whatfits ledger" + arguments.request.as_words() + " --all"));

@@ -78,6 +78,8 @@ std::string run_words(const Config& config) {
     text += ", " + std::string(to_string(config.parallel->strategy)) + " on " + with_commas(config.parallel->gpus) + " cards, rank 0";
   if (config.allocator.expandable_segments) text += ", expandable segments";
   if (config.engine == Engine::formula) text += ", by formula";
+  if (config.engine == Engine::llm_c) text += ", llm.c";
+  if (config.engine == Engine::mlx) text += ", MLX";
   return text;
 }
 
@@ -100,6 +102,10 @@ std::string category_table(const Ledger& ledger, const Session& session) {
 }
 
 std::string peak_sentence(const Report& report) {
+  if (report.request.engine == Engine::llm_c)
+    return "llm.c allocates all of it before the first step; reserved is each allocation in whole pages of 2 MiB.";
+  if (report.request.engine == Engine::mlx)
+    return "A closed form: it says how much, not when; what MLX caches of freed buffers is not in it.";
   if (report.by_formula) return "A closed form: it says how much, not when; reserved is allocated times the ratio of one measured run.";
   const Moment& at = report.trace.peak_at;
   const std::string exact = with_commas(at.requested) + " bytes";

@@ -130,7 +130,7 @@ export interface Report {
   categories: Categories;
   time?: Time;
   accuracy: {
-    basis: 'replay' | 'formula';
+    basis: 'replay' | 'formula' | 'table';
     measured_rows_near: number;
     /** percent */ error_band: number | null;
     words?: string;
