@@ -261,6 +261,30 @@ TEST_CASE("attention that PyTorch refuses", "[request]") {
   CHECK(with(flash, "fp32", 64, "8.6", R"(, "engine": "formula")") == Lines{});
 }
 
+TEST_CASE("the package flash-attn is refused where it has no kernel, or is not replayed", "[request]") {
+  const auto refused = [](const std::string& request) {
+    const ParsedRequest parsed = parse_request(request);
+    return parsed.problems.empty() ? "" : to_line(parsed.problems.front());
+  };
+  const std::string run = R"({"attention": "flash-attention-2", "model": )";
+  const std::string why = "attention: \"flash-attention-2\" is not allowed: ";
+  CHECK(refused(run + R"("gpt2", "precision": "bf16"})").empty());
+  CHECK(refused(run + R"("gpt2", "precision": "bf16", "script": {"attention_mask": "ones"}})").empty());
+  CHECK(refused(run + R"("gpt2"})") == why + "needs precision bf16, fp16, amp-bf16 or amp-fp16");
+  CHECK(refused(run + R"("gpt2-from-scratch", "precision": "bf16"})") ==
+        why + "is replayed with Hugging Face's models only, not with gpt2-from-scratch");
+  CHECK(refused(run + R"("falcon-7b", "precision": "bf16"})") ==
+        why + "must be another for Falcon, whose own class for it is not replayed");
+  CHECK(refused(run + R"("gpt2", "precision": "amp-fp16", "device": "t4"})") ==
+        why + "needs a card of compute capability 8.0 or more; Tesla T4 has 7.5");
+  CHECK(refused(run + R"("gpt2", "precision": "bf16", "script": {"attention_mask": "padded"}})") ==
+        why + "is replayed without padding: script.attention_mask must be none or ones");
+  CHECK(refused(run + R"("gpt2", "precision": "bf16", "checkpointing": "selective"})") ==
+        why + "must be another with checkpointing selective");
+  CHECK(refused(run + R"({"model_type": "gpt2", "n_embd": 640, "n_head": 4}, "precision": "bf16"})") ==
+        why + "needs heads of a multiple of 8 up to 128, of 192 or of 256; the model's are 160");
+}
+
 TEST_CASE("unknown keys are named with the nearest", "[request]") {
   CHECK(lines_with(R"("seq-len": 8, "batch_size": 2, "allocator": {"expandable": true})") ==
         Lines{"allocator.expandable: is not a key; did you mean expandable_segments?", "seq-len: is not a key; did you mean seq_len?",

@@ -50,7 +50,7 @@ def draw(r, number):
 def request(run):
     s, d = run["switches"], run["device"]
     q = {
-        "model": run["config"], "batch": s["B"], "seq_len": s["T"], "attention": s["attn"], "optimizer": OPTIMIZERS[s["opt"]],
+        "model": run["config"], "batch": s["B"], "seq_len": s["T"], "attention": s["attn"].replace("_", "-"), "optimizer": OPTIMIZERS[s["opt"]],
         "precision": {"amp_bf16": "amp-bf16", "amp_fp16": "amp-fp16"}.get(s["precision"], s["precision"]),
         "checkpointing": {"none": "none", "nonreentrant": "full", "reentrant": "full-reentrant", "selective": "selective"}[s["gc"]],
         "grad_accumulation": s["accum"], "clip_grad_norm": s["clip"], "zero_grad": "set-to-none" if s["set_to_none"] else "zero-fill",

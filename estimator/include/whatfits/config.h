@@ -12,7 +12,7 @@
 namespace whatfits {
 
 enum class Precision : std::uint8_t { fp32, bf16, amp_bf16, amp_fp16, fp16 };
-enum class Attention : std::uint8_t { eager, sdpa, sdpa_math, sdpa_efficient, sdpa_flash };
+enum class Attention : std::uint8_t { eager, sdpa, sdpa_math, sdpa_efficient, sdpa_flash, flash_attention_2 };
 enum class Optimizer : std::uint8_t {
   adamw,
   adamw_fused,

@@ -18,6 +18,10 @@ std::vector<std::string> described(const Config& config) {
                              "the request's own switch here"
                            : "without prepare_model_for_kbit_training: what is not quantised stays in the type it was loaded in");
   }
+  if (config.attention == Attention::flash_attention_2) {
+    modelled("flash_attention_2 is", "the package flash-attn 2.8",
+             "query, key and value with their own heads, no mask; the state of its random numbers is kept on the card");
+  }
   if (config.loss == Loss::fused_linear) {
     modelled("the fused linear cross-entropy is", "Liger Kernel's code",
              "tokens go through the head in chunks, the power of two at or above tokens / ceil(V / C), and the gradients of hidden states "

@@ -16,7 +16,7 @@ inline const Words& precision_words() {
   return words;
 }
 inline const Words& attention_words() {
-  static const Words words{{"eager", "sdpa", "sdpa-math", "sdpa-efficient", "sdpa-flash"}, {"flash-attention-2"}};
+  static const Words words{{"eager", "sdpa", "sdpa-math", "sdpa-efficient", "sdpa-flash", "flash-attention-2"}, {}};
   return words;
 }
 inline const Words& optimizer_words() {

@@ -86,12 +86,32 @@ std::string no_efficient(const torch::AttentionCase& facts, const Device& card) 
          " with this precision and card; the model's are " + std::to_string(facts.head_size);
 }
 
+// What flash-attn has no kernel for, and what of it is not replayed.
+void check_flash_package(Reader& request, const Config& config) {
+  const auto must = [&request](bool holds, const std::string& why) {
+    if (!holds) request.not_allowed("attention", "flash-attention-2", why);
+  };
+  const std::string& type = config.model.model_type;
+  must(type != "gpt2-from-scratch", "is replayed with Hugging Face's models only, not with gpt2-from-scratch");
+  must(type != "falcon", "must be another for Falcon, whose own class for it is not replayed");
+  must(config.precision != Precision::fp32, "needs precision bf16, fp16, amp-bf16 or amp-fp16");
+  must(config.device.compute_capability >= 80,
+       "needs a card of compute capability 8.0 or more; " + config.device.name + " has " + version_of(config.device.compute_capability));
+  must(config.script.attention_mask != Script::AttentionMask::padded,
+       "is replayed without padding: script.attention_mask must be none or ones");
+  must(config.checkpointing != Checkpointing::selective, "must be another with checkpointing selective");
+  const std::int64_t head = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head;
+  must(head % 8 == 0 && head <= 256 && (head <= 128 || head % 64 == 0),
+       "needs heads of a multiple of 8 up to 128, of 192 or of 256; the model's are " + std::to_string(head));
+}
+
 // What PyTorch itself refuses: a backend that the script insists on without a kernel for the type, the card or the head size; and a
 // checkpoint that saves other tensors when its block runs again. For that happens in backward, after the script has left the
 // sdpa_kernel() that surrounds forward, with the backend that PyTorch picks by itself. Flash and memory-efficient attention save alike
 // where the latter need not round up the length of its log-sum-exp.
 void check_attention(Reader& request, const Config& config) {
   if (config.engine != Engine::torch || config.attention == Attention::eager || config.attention == Attention::sdpa) return;
+  if (config.attention == Attention::flash_attention_2) return check_flash_package(request, config);
   using torch::AttentionBackend;
   const AttentionBackend forced = config.attention == Attention::sdpa_math        ? AttentionBackend::math
                                   : config.attention == Attention::sdpa_efficient ? AttentionBackend::efficient

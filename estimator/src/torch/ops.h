@@ -124,6 +124,8 @@ struct SdpaCall {
 /// q: [B, NH, T, D]; k, v: the same, or with fewer heads. `mask` is boolean, or added to the scores,
 /// or undefined.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const SdpaCall& call);
+/// flash_attn_func of the package flash-attn, causal; [B, heads, T, D] like the others, though it is called with T and heads swapped.
+Tensor flash_attention_package(const Tensor& q, const Tensor& k, const Tensor& v, double dropout);
 /// Causal, without mask or dropout.
 inline Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, SdpaBackend backend) {
   const Tensor none;

@@ -100,7 +100,8 @@ const std::vector<Flag>& request_flags() {
       {"--batch", "batch", Kind::value, "N", "sequences per micro-batch [1]"},
       {"--seq-len", "seq_len", Kind::value, "N", "tokens per sequence [the model's maximum, at most 2048]"},
       {"--precision", "precision", Kind::text, "WORD", "fp32, bf16, fp16, amp-bf16, amp-fp16 [fp32]"},
-      {"--attention", "attention", Kind::text, "WORD", "eager, sdpa, sdpa-math, sdpa-efficient, sdpa-flash [the model's own]"},
+      {"--attention", "attention", Kind::text, "WORD",
+       "eager, sdpa, sdpa-math, sdpa-efficient, sdpa-flash, flash-attention-2 [the model's own]"},
       {"--optimizer", "optimizer", Kind::text, "WORD",
        "adamw, adamw-fused, adamw-for-loop, adam, adam-amsgrad, sgd, sgd-momentum, sgd-momentum-fused, adagrad, rmsprop, adafactor, "
        "adafactor-foreach, adafactor-transformers, none, adamw-8bit, adamw-8bit-paged, muon, lion [adamw]"},

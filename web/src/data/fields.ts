@@ -50,7 +50,7 @@ export const FIELDS: readonly Field[] = [
     // What a request without it means depends on the model, so links always say it.
     name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', box: 'main',
     choices: words(
-      { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math' },
+      { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'flash-attention-2': 'flash-attention-2', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math' },
       { 'flash-attention-2': 'FlashAttention-2' },
     ),
   },

@@ -90,6 +90,7 @@ Tensor CausalLM::causal_mask(const Tensor& inputs_embeds, const Tensor& attentio
                              std::int64_t window) const {
   MaskRequest request;
   request.eager = config.attention == Attention::eager;
+  request.flash = config.attention == Attention::flash_attention_2;
   request.padded = config.script.attention_mask == Script::AttentionMask::padded;
   request.has_cache = use_cache();
   request.window = window;
@@ -296,8 +297,48 @@ Tensor eager_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   return out;
 }
 
+namespace {
+
+/// _is_packed_sequence: whether positions start anew within the one sequence of a batch. What comes of it lives until attention is done.
+Tensor look_for_new_starts(torch::Torch& torch, Dim batch, Dim tokens) {
+  constexpr const char* kLabel = "search for packed sequences";
+  Tensor increasing;
+  {
+    const Tensor range = small(torch, OpKind::arange, {tokens}, DType::int64, kLabel);
+    const Tensor least = small(torch, OpKind::sum, {}, DType::int64, kLabel);
+    increasing = small(torch, OpKind::add, {tokens}, DType::int64, kLabel);
+  }
+  if (batch.size != 1) return {};
+  Tensor step = small(torch, OpKind::add, {Dim{}, tokens}, DType::int64, kLabel);
+  step = small(torch, OpKind::add, {Dim{}, tokens}, DType::int64, kLabel);
+  step = small(torch, OpKind::sum, {}, DType::int64, kLabel);
+  return small(torch, OpKind::compare, {}, DType::boolean, kLabel);
+}
+
+/// flash_attention_forward: query, key and value as they are, heads inside; no mask, no repeated heads.
+Tensor flash_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionCall& call) {
+  if (!q || !k || !v) return {};
+  torch::Torch& torch = q.torch();
+  const auto cast = [&](const Tensor& x) {
+    if (q.dtype() != DType::float32) return x;
+    const bool half = config.precision == Precision::fp16 || config.precision == Precision::amp_fp16;
+    return torch::to(x, half ? DType::float16 : DType::bfloat16);
+  };
+  const Tensor query = cast(q);
+  const Tensor key = cast(k);
+  const Tensor value = cast(v);
+  const bool positions = config.model.model_type != "gpt_bigcode";  // its layers are called without
+  const Tensor packed = positions && !torch.stopped ? look_for_new_starts(torch, q.size(0), q.size(2)) : Tensor();
+  Tensor out = torch::flash_attention_package(query, key, value, call.dropout);
+  out.named("attention output, by head");
+  return torch::transpose(out, 1, 2);
+}
+
+}  // namespace
+
 Tensor sdpa_attention(const Config& config, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                       const AttentionCall& call) {
+  if (config.attention == Attention::flash_attention_2) return flash_attention(config, q, k, v, call);
   Tensor key = k;
   Tensor value = v;
   if (mask) {

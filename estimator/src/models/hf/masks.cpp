@@ -5,16 +5,16 @@
 
 namespace whatfits::hf {
 
-namespace {
-
-using torch::Torch;
-
-Tensor small(Torch& torch, OpKind op, const Shape& shape, DType dtype, const char* label) {
+Tensor small(torch::Torch& torch, OpKind op, const Shape& shape, DType dtype, const char* label) {
   Tensor t = torch.empty(op, shape, dtype);
   t.named(label);
   torch.recorder.op({.kind = op}, {}, {t.id()});
   return t;
 }
+
+namespace {
+
+using torch::Torch;
 
 /// find_packed_sequence_indices: looked for without a cache and without a mask; real data has none, so what it makes goes again.
 void look_for_packed_sequences(Torch& torch, Dim batch, Dim tokens) {
@@ -127,7 +127,7 @@ Tensor make_causal_mask(Torch& torch, const MaskRequest& request, Dim batch, Dim
   if (attention_mask) padding = torch::to(attention_mask, DType::boolean).named("attention mask, boolean", Category::inputs);
   if (position_ids && !attention_mask && !request.has_cache) look_for_packed_sequences(torch, batch, tokens);
   if (!request.eager) {
-    const bool local = request.window > 0 && tokens.size >= request.window;
+    const bool local = !request.flash && request.window > 0 && tokens.size >= request.window;
     if (!local && !request.and_true) {
       if (padding) small(torch, OpKind::all, {}, DType::boolean, "whether nothing is padded");
       if (!padding || !request.padded) return {};

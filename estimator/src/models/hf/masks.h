@@ -5,10 +5,14 @@
 
 namespace whatfits::hf {
 
+/// A small tensor of an operator with nothing that anybody asks for.
+Tensor small(torch::Torch& torch, OpKind op, const Shape& shape, DType dtype, const char* label);
+
 struct MaskRequest {
   bool eager = false;       ///< a float mask is added to the scores; otherwise SDPA takes a boolean one, or none
   bool padded = false;      ///< the attention_mask has zeros
   bool has_cache = true;    ///< past_key_values is there: no search for packed sequences
+  bool flash = false;       ///< flash-attention-2: the kernel knows its window, and is given a mask only where something is padded
   bool and_true = false;    ///< an and_mask_function that is always true is passed (Falcon): a mask is made in any case
   std::int64_t window = 0;  ///< of sliding attention; 0 for none
   DType dtype = DType::float32;

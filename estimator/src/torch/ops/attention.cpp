@@ -48,6 +48,18 @@ FlashAttention flash_sizes(const Tensor& q, bool dropout) {
 
 struct FlashBackward final : AttentionBackward {
   using AttentionBackward::AttentionBackward;
+  Saved rng_state;  ///< the package's alone: PyTorch keeps its own on the host
+  bool package = false;
+  void release() override {
+    if (package) {  // as ctx.save_for_backward() was given them
+      query.reset();
+      key.reset();
+      value.reset();
+      output.reset();
+    }
+    AttentionBackward::release();
+    rng_state.reset();
+  }
   void apply(Torch& torch, Grads& grads, Grads& out) override {
     constexpr OpKind op = OpKind::sdpa_flash_backward;
     const Tensor k = key.unpack();
@@ -138,24 +150,31 @@ void save_inputs(const Ref<N>& node, const Tensor& q, const Tensor& k, const Ten
 
 double head_size(const Tensor& q) { return static_cast<double>(q.size(3).size); }
 
-Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout) {
+/// `package`: flash-attn's own function instead of PyTorch's copy of it. Source: flash_attn_interface.py and csrc/flash_attn/flash_api.cpp
+/// of flash-attn 2.8, for heads of at most 128 or of a multiple of 64, where the two round alike.
+Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_for, double dropout, bool package = false) {
   if (!q || !k || !v) return {};
   constexpr OpKind op = OpKind::sdpa_flash;
   Torch& torch = q.torch();
   const auto node = make_node<FlashBackward>(torch, {&q, &k, &v});
   save_inputs(node, q, k, v, scaled_for, dropout);
   if (torch.stopped) return {};
-  Tensor out, lse;
+  Tensor out, lse, rng_state;
   if (!recall(torch, {&out, &lse})) {
     const FlashAttention sizes = flash_sizes(q, dropout > 0);
     out = empty_like(op, q);
     lse = torch.empty(op, {q.size(0), q.size(1), q.size(2)}, DType::float32);
     lse.named("attention log-sum-exp");
+    const auto seed = [&] {
+      if (package) rng_state = torch.empty(op, {Dim{2}}, DType::int64).named("flash attention: random seed and offset");
+    };
     if (sizes.splits > 1) {
       const Tensor parts = torch.scratch(op, sizes.logsumexp_parts).named("flash attention: log-sum-exp of the splits");
       const Tensor outputs = torch.scratch(op, sizes.output_parts).named("flash attention: outputs of the splits");
+      seed();
       torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()}, {parts.id(), outputs.id()});
     } else {
+      seed();
       torch.recorder.op({.kind = op, .scalar = scaled_for}, {q.id(), k.id(), v.id()}, {out.id(), lse.id()});
     }
     keep(torch, {&out, &lse});
@@ -163,6 +182,8 @@ Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, double scaled_fo
   if (node) {
     node->logsumexp.save_output(lse);
     node->output.save_output(out);
+    node->package = package;
+    if (package) node->rng_state.save_output(rng_state);
   }
   if (torch.stopped) return {};
   return attach(std::move(out), node);
@@ -291,6 +312,11 @@ SdpaBackend choose(const Tensor& q, const Tensor& k, const Tensor& mask, const S
 }
 
 }  // namespace
+
+Tensor flash_attention_package(const Tensor& q, const Tensor& k, const Tensor& v, double dropout) {
+  if (!q || !k || !v) return {};
+  return flash(q, k, v, head_size(q), dropout, true);
+}
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, const SdpaCall& call) {
   if (!query || !key || !value) return {};
