@@ -1,4 +1,4 @@
-// Several cards: rank 0 of real PyTorch over a fake process group (fixtures/torch/parallel.jsonl, made by tests/oracle/parallel_truth.py)
+// Several cards: one rank of real PyTorch over a fake process group (fixtures/torch/parallel.jsonl, made by tests/oracle/parallel_truth.py)
 // against the report of the same request, every counter to the byte; and what communication needs beside it.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -30,6 +30,7 @@ TEST_CASE("several cards: every counter of every recorded run is exact", "[paral
       INFO(key);
       CHECK(report[key] == truth[key]);
     }
+    CHECK(report["parallel"]["worst_rank"] == truth.value("rank", 0));
     REQUIRE(report["steps"].size() == truth["steps"].size());
     for (std::size_t i = 0; i < truth["steps"].size(); ++i) {
       INFO("step " << i + 1);
@@ -46,6 +47,9 @@ TEST_CASE("several cards: every counter of every recorded run is exact", "[paral
   }
   CHECK(strategies["ddp"] >= 6);
   CHECK(strategies["fsdp"] >= 6);
+  CHECK(strategies["zero1"] >= 12);
+  CHECK(strategies["zero2"] >= 12);
+  CHECK(strategies["zero3"] >= 2);
 }
 
 TEST_CASE("several cards: the report says which rank it is of and what it leaves out", "[parallel]") {

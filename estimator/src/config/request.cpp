@@ -137,7 +137,7 @@ void read_lora(Reader& reader, const std::string& model_type, Lora& out) {
 }
 
 void read_parallel(Reader& reader, Parallel& out) {
-  if (reader.find("strategy") == nullptr) reader.statement("strategy", "is missing; it must be ddp or fsdp");
+  if (reader.find("strategy") == nullptr) reader.statement("strategy", "is missing; it must be ddp, fsdp, zero1, zero2 or zero3");
   reader.choice("strategy", config::strategy_words(), out.strategy);
   if (reader.find("gpus") == nullptr)
     reader.statement("gpus", "is missing; it must be a whole number from 2 to " + std::to_string(limits::gpus));

@@ -16,20 +16,14 @@ using json = nlohmann::ordered_json;
 void check_parallel(Reader& request, const Config& config) {
   if (!config.parallel) return;
   if (config.engine != Engine::torch) return request.statement("parallel", "is replayed with engine torch only");
-  if (config.parallel->strategy != Parallel::Strategy::fsdp) return;
-  const auto refuse = [&request](const char* key, std::string_view value, const char* why) {
-    request.not_allowed(key, json(std::string(value)), std::string(why) + " with parallel.strategy fsdp");
+  const Parallel::Strategy strategy = config.parallel->strategy;
+  if (strategy == Parallel::Strategy::ddp) return;
+  const std::string with = " with parallel.strategy " + std::string(to_string(strategy));
+  const auto refuse = [&](const char* key, std::string_view value, const char* why) {
+    request.not_allowed(key, json(std::string(value)), why + with);
   };
-  if (config.precision == Precision::amp_fp16)
-    refuse("precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own)");
-  if (config.precision == Precision::amp_bf16 && config.model.model_type == "olmo") {
-    refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
-  }
-  if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
-  if (config.checkpointing == Checkpointing::selective) refuse("checkpointing", "selective", "must be none or full");
-  if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
-  if (config.lora) request.statement("lora", "must be null with parallel.strategy fsdp");
-  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.strategy fsdp");
+  if (config.lora) request.statement("lora", "must be null" + with);
+  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all" + with);
   switch (config.optimizer) {
     case Optimizer::adamw:
     case Optimizer::adamw_fused:
@@ -40,6 +34,15 @@ void check_parallel(Reader& request, const Config& config) {
     default:
       refuse("optimizer", to_string(config.optimizer), "must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum");
   }
+  if (!config.parallel->fully_sharded()) return;
+  if (config.precision == Precision::amp_fp16)
+    refuse("precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own)");
+  if (config.precision == Precision::amp_bf16 && config.model.model_type == "olmo") {
+    refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
+  }
+  if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
+  if (config.checkpointing == Checkpointing::selective) refuse("checkpointing", "selective", "must be none or full");
+  if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
 }
 
 // What only Hugging Face's models are replayed with.

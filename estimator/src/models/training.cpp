@@ -91,7 +91,7 @@ struct Training {
 
 int steps_recorded(const Config& config) {
   // DDP makes its buckets anew in the second forward, which with several micro-batches is in step 1.
-  const bool rebuilds = config.parallel && config.parallel->strategy == Parallel::Strategy::ddp && config.grad_accumulation == 1;
+  const bool rebuilds = config.parallel && !config.parallel->fully_sharded() && config.grad_accumulation == 1;
   return rebuilds ? 3 : 2;
 }
 
@@ -118,7 +118,7 @@ Program record_steps(const Config& config, int steps) {
     const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model.parameters();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters, wrapper ? wrapper->partition() : nullptr);
     recorder.reading(Reading::after_optimizer);
     recorder.end_setup();
 

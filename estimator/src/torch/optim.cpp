@@ -37,8 +37,8 @@ Tensor temporary_like(const Tensor& x, OpKind op, const char* label) {
   return t;
 }
 
-OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters)
-    : torch_(torch), kind_(kind), parameters_(parameters) {
+OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters, const std::vector<Tensor>* partition)
+    : torch_(torch), kind_(kind), all_(parameters), parameters_(partition ? *partition : parameters) {
   if (kind != Optimizer::adagrad) return;
   for (const Tensor& p : parameters) {
     exp_avg_sq_.push_back(state_like(p, OpKind::adagrad, "sum of squares"));
@@ -206,7 +206,7 @@ void OptimizerState::rmsprop() {
 }
 
 void OptimizerState::zero_grad(ZeroGrad how) {
-  for (const Tensor& p : parameters_) {
+  for (const Tensor& p : all_) {
     if (!p->grad) continue;
     if (how == ZeroGrad::set_to_none) {
       p->grad.reset();

@@ -151,7 +151,7 @@ Program record_steps(const Config& config, int steps) {
     const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model->trainable();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters, wrapper ? wrapper->partition() : nullptr);
     recorder.reading(Reading::after_optimizer);
     Training training(torch, config, *model, optimizer);
     if (config.script.data_once) training.batch();
