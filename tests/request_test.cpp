@@ -175,7 +175,7 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("parallel": 8)") == Lines{"parallel: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("parallel": {"strategy": "ddp"})") == Lines{"parallel.gpus: is missing; it must be a whole number from 2 to 16384"});
   CHECK(lines_with(R"("parallel": {"strategy": "zero4", "gpus": 1, "tensor": 2, "sequence": 0})") ==
-        Lines{"parallel.strategy: \"zero4\" is not allowed: must be ddp, fsdp, zero1, zero2 or zero3",
+        Lines{"parallel.strategy: \"zero4\" is not allowed: must be one of ddp, fsdp, zero1, zero2 or zero3; did you mean zero1?",
               "parallel.gpus: \"1\" is not allowed: must be a whole number from 2 to 16384",
               "parallel.tensor: \"2\" is not supported yet: only 1 is supported so far",
               "parallel.sequence: \"0\" is not allowed: must be a whole number from 1 to 16384"});
