@@ -12,6 +12,8 @@ result, so a communication hook answers with the bucket itself; bucket and copie
 fsdp, zero3: fully_shard on each block, then on the model, both on the meta device; then memory for shards and buffers, in the order in
 which the model would be moved. zero2: the same with reshard_after_forward=False: gradients and optimizer state in shards, parameters
 whole from forward to the end of backward. zero1: DDP with ZeroRedundancyOptimizer, on the rank that its partition gives the most.
+tensor: all ranks share each matrix of a Llama: parallelize_module on the meta device, then memory as above; the optimizer gets DTensors
+and the rest (norms) as two groups, because its foreach kernels take no mixture. No data parallelism around it.
 precision amp-bf16 is MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), not autocast.
 """
 import contextlib
@@ -65,6 +67,7 @@ B, T, steps = request["batch"], request["seq_len"], request.get("steps", 3)
 precision, micros = request.get("precision", "fp32"), request.get("grad_accumulation", 1)
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
 sharded = strategy in ("fsdp", "zero2", "zero3")
+ways = parallel.get("tensor", 1)
 amp = None if sharded else {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 outputs = request.get("script", {}).get("outputs", "keep")
 begin = request.get("script", {}).get("zero_grad_at", "end") == "begin"
@@ -155,9 +158,26 @@ def worst_rank():
     return loads.index(max(loads))
 
 
+def cut(model):
+    """The plan of a Llama: outputs of attention and MLP are whole on every rank, and so are the logits."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    mesh = init_device_mesh("cuda", (parallel["gpus"],))
+    plan = {"model.embed_tokens": RowwiseParallel(input_layouts=Replicate()), "lm_head": ColwiseParallel(output_layouts=Replicate())}
+    for i in range(len(model.model.layers)):
+        for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"):
+            plan[f"model.layers.{i}.{name}"] = ColwiseParallel()
+        for name in ("self_attn.o_proj", "mlp.down_proj"):
+            plan[f"model.layers.{i}.{name}"] = RowwiseParallel()
+    return parallelize_module(model, mesh, plan)
+
+
 def make():
     model = on_meta()
     truth["parameters"] = sum(p.numel() for p in model.parameters())
+    if ways > 1:
+        return to_card(cut(model))
     if sharded:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if precision == "amp-bf16" else MixedPrecisionPolicy()
@@ -187,6 +207,10 @@ def optimizer(name, params):
     if strategy == "zero1":
         from torch.distributed.optim import ZeroRedundancyOptimizer
         return ZeroRedundancyOptimizer(params, optimizer_class=kind, lr=1e-4, **options)
+    if ways > 1:
+        from torch.distributed.tensor import DTensor
+        params = list(params)
+        params = [{"params": [p for p in params if isinstance(p, DTensor) == is_cut]} for is_cut in (True, False)]
     return kind(params, lr=1e-4, **options)
 
 

@@ -182,7 +182,8 @@ struct Parallel {
     zero2,  ///< fsdp with reshard_after_forward=False: gradients and optimizer state in shards
     zero3,  ///< fsdp by its other name: parameters in shards as well
   } strategy = Strategy::ddp;
-  std::int64_t gpus = 2;  ///< ranks, one card each
+  std::int64_t gpus = 2;    ///< ranks, one card each
+  std::int64_t tensor = 1;  ///< ranks that share each matrix (parallelize_module): 1, or all of them
 
   /// Whether parameters are cut by fully_shard.
   bool fully_sharded() const { return strategy != Strategy::ddp && strategy != Strategy::zero1; }

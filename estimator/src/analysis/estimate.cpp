@@ -33,7 +33,11 @@ namespace {
 void parallel_notes(const Config& config, std::int64_t rank, std::vector<std::string>& notes) {
   const std::string of_ranks = "rank " + std::to_string(rank) + " of " + std::to_string(config.parallel->gpus) + " ranks";
   const Parallel::Strategy strategy = config.parallel->strategy;
-  if (!config.parallel->fully_sharded()) {
+  if (config.parallel->tensor > 1) {
+    notes.push_back(of_ranks +
+                    ", all alike: parallelize_module with ColwiseParallel for q, k, v, gate, up and the head, RowwiseParallel for o, down "
+                    "and the embedding, whole logits on every rank; norms are whole, in the optimizer's second group");
+  } else if (!config.parallel->fully_sharded()) {
     const bool zero = strategy == Parallel::Strategy::zero1;
     notes.push_back(of_ranks + (zero ? ", the one with the most" : ", all alike") +
                     ": DistributedDataParallel(model, device_ids=[rank]) with its defaults, gradients "

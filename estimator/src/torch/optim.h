@@ -17,11 +17,15 @@ class OptimizerState {
   /// `partition`: what of the parameters is updated here (ZeroRedundancyOptimizer); null: all of them.
   OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters, const std::vector<Tensor>* partition = nullptr);
   void step();
+  /// A second group, updated after this one.
+  void add_group(const std::vector<Tensor>& parameters) { second_ = std::make_unique<OptimizerState>(torch_, kind_, parameters); }
   /// Whether it takes the gradient scaler's scale itself. ZeroRedundancyOptimizer does not, whatever it wraps.
   bool fused() const { return &all_ == &parameters_ && (kind_ == Optimizer::adamw_fused || kind_ == Optimizer::sgd_momentum_fused); }
   void zero_grad(ZeroGrad how);
 
  private:
+  void update();
+  void read_gradients();
   void adamw_foreach();
   void adamw_fused();
   void adamw_for_loop();
@@ -52,6 +56,7 @@ class OptimizerState {
   std::vector<Tensor> maps_;             ///< code books of 8-bit moments, two for all
   std::vector<Tensor> matrices_, rest_;  ///< Muon's parameters, and those it leaves to AdamW
   std::unique_ptr<OptimizerState> adamw_of_rest_;
+  std::unique_ptr<OptimizerState> second_;
 };
 
 /// torch.nn.utils.clip_grad_norm_ with the foreach kernels.

@@ -25,6 +25,8 @@ class Wrapper {
   virtual const std::vector<Tensor>* parameters() const { return nullptr; }
   /// Of these, what this rank updates, in the optimizer's order; null: all.
   virtual const std::vector<Tensor>* partition() const { return nullptr; }
+  /// The optimizer's second group of parameters; null: there is one group.
+  virtual const std::vector<Tensor>* second_group() const { return nullptr; }
 
   /// Hooks around the model's forward; of the outputs, those that are defined get hooks of their own for backward.
   virtual void pre_forward() {}

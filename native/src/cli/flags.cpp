@@ -118,6 +118,7 @@ const std::vector<Flag>& request_flags() {
       {"--parallel.strategy", "parallel.strategy", Kind::text, "WORD",
        "ddp, zero1, zero2, zero3, fsdp (FSDP2: fully_shard on each block and on the model)"},
       {"--parallel.gpus", "parallel.gpus", Kind::value, "N", "cards, one rank each"},
+      {"--parallel.tensor", "parallel.tensor", Kind::value, "N", "ranks that share each matrix: 1, or all cards (strategy ddp)"},
       {"--engine", "engine", Kind::text, "WORD", "torch (replay), formula (closed form) [torch]"},
       {"--torch", "torch", Kind::text, "VERSION", "PyTorch whose behaviour is replayed [2.6]"},
       {"--transformers", "transformers", Kind::text, "VERSION", "Transformers whose code is replayed [5.12]"},

@@ -152,6 +152,7 @@ Program record_steps(const Config& config, int steps) {
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
     torch::OptimizerState optimizer(torch, config.optimizer, parameters, wrapper ? wrapper->partition() : nullptr);
+    if (wrapper && wrapper->second_group()) optimizer.add_group(*wrapper->second_group());
     recorder.reading(Reading::after_optimizer);
     Training training(torch, config, *model, optimizer);
     if (config.script.data_once) training.batch();
