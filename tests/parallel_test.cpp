@@ -1,4 +1,4 @@
-// Several cards: rank 0 of real PyTorch over a fake process group (fixtures/torch/parallel.jsonl, made by tests/oracle/parallel_truth.py)
+// Several cards: one rank of real PyTorch over a fake process group (fixtures/torch/parallel.jsonl, made by tests/oracle/parallel_truth.py)
 // against the report of the same request, every counter to the byte; and what communication needs beside it.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -30,6 +30,7 @@ TEST_CASE("several cards: every counter of every recorded run is exact", "[paral
       INFO(key);
       CHECK(report[key] == truth[key]);
     }
+    CHECK(report["parallel"]["worst_rank"] == truth.value("rank", 0));
     REQUIRE(report["steps"].size() == truth["steps"].size());
     for (std::size_t i = 0; i < truth["steps"].size(); ++i) {
       INFO("step " << i + 1);
@@ -42,10 +43,15 @@ TEST_CASE("several cards: every counter of every recorded run is exact", "[paral
     if (truth.contains("oom")) {
       for (const char* key : {"step", "phase", "message"}) CHECK(report["oom"][key] == truth["oom"][key]);
     }
-    ++strategies[row["request"]["parallel"]["strategy"]];
+    const json& parallel = row["request"]["parallel"];
+    ++strategies[parallel.value("tensor", 1) > 1 ? "tensor" : parallel["strategy"].get<std::string>()];
   }
   CHECK(strategies["ddp"] >= 6);
   CHECK(strategies["fsdp"] >= 6);
+  CHECK(strategies["zero1"] >= 12);
+  CHECK(strategies["zero2"] >= 12);
+  CHECK(strategies["zero3"] >= 2);
+  CHECK(strategies["tensor"] >= 10);
 }
 
 TEST_CASE("several cards: the report says which rank it is of and what it leaves out", "[parallel]") {

@@ -174,15 +174,28 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("dropout": -1)") == Lines{"dropout: \"-1\" is not allowed: must be a probability below 1"});
   CHECK(lines_with(R"("parallel": 8)") == Lines{"parallel: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("parallel": {"strategy": "ddp"})") == Lines{"parallel.gpus: is missing; it must be a whole number from 2 to 16384"});
-  CHECK(lines_with(R"("parallel": {"strategy": "zero3", "gpus": 1, "tensor": 2, "sequence": 0})") ==
-        Lines{"parallel.strategy: \"zero3\" is not supported yet: only ddp and fsdp are supported so far",
+  CHECK(lines_with(R"("parallel": {"strategy": "zero4", "gpus": 1, "pipeline": 2, "sequence": 0})") ==
+        Lines{"parallel.strategy: \"zero4\" is not allowed: must be one of ddp, fsdp, zero1, zero2 or zero3; did you mean zero1?",
               "parallel.gpus: \"1\" is not allowed: must be a whole number from 2 to 16384",
-              "parallel.tensor: \"2\" is not supported yet: only 1 is supported so far",
+              "parallel.pipeline: \"2\" is not supported yet: only 1 is supported so far",
               "parallel.sequence: \"0\" is not allowed: must be a whole number from 1 to 16384"});
   CHECK(lines_with(R"("parallel": {"strategy": "fsdp", "gpus": 8}, "clip_grad_norm": true, "optimizer": "adam")") ==
-        Lines{"clip_grad_norm: \"true\" is not allowed: must be false with parallel.strategy fsdp",
-              "optimizer: \"adam\" is not allowed: must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum with parallel.strategy "
-              "fsdp"});
+        Lines{"optimizer: \"adam\" is not allowed: must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum with parallel.strategy "
+              "fsdp",
+              "clip_grad_norm: \"true\" is not allowed: must be false with parallel.strategy fsdp"});
+  CHECK(lines_with(R"("parallel": {"strategy": "zero2", "gpus": 8}, "precision": "amp-fp16")") ==
+        Lines{"precision: \"amp-fp16\" is not allowed: must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own) with "
+              "parallel.strategy zero2"});
+  CHECK(lines_with(R"("parallel": {"strategy": "zero1", "gpus": 8}, "clip_grad_norm": true, "optimizer": "lion")") ==
+        Lines{"optimizer: \"lion\" is not allowed: must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum with parallel.strategy "
+              "zero1"});
+  CHECK(lines_with(R"("parallel": {"strategy": "fsdp", "gpus": 8, "tensor": 5}, "optimizer": "sgd")") ==
+        Lines{"parallel.strategy: \"fsdp\" is not allowed: must be ddp, which has nothing left to do, with parallel.tensor",
+              "parallel.tensor: \"5\" is not allowed: must be 1 or parallel.gpus: matrices are shared by all ranks or by none",
+              "model: \"gpt2-from-scratch\" is not allowed: must be of type llama, mistral or qwen3 with parallel.tensor",
+              "model.tie_word_embeddings: \"true\" is not allowed: must be false with parallel.tensor",
+              "parallel.tensor: \"5\" is not allowed: must divide the model's heads, key heads, MLP width and vocabulary",
+              "optimizer: \"sgd\" is not allowed: must be adamw with parallel.tensor"});
   CHECK(lines_with(R"("parallel": {"strategy": "ddp", "gpus": 2}, "engine": "formula")") ==
         Lines{"parallel: is replayed with engine torch only"});
   CHECK(lines_with(R"("torch": "2.9")") == Lines{"torch: \"2.9\" is not supported yet: only 2.6 is supported so far"});

@@ -9,8 +9,12 @@ scratch and the tracer; it is no part of the tests. Rank 0 of any world size run
 
 ddp: DistributedDataParallel(model, device_ids=[0]) with its defaults, the model moved to the card before. The fake group's work has no
 result, so a communication hook answers with the bucket itself; bucket and copies are the reducer's own either way.
-fsdp: fully_shard on each block, then on the model, both on the meta device; then memory for shards and buffers, in the order in which
-the model would be moved. precision amp-bf16 is MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), not autocast.
+fsdp, zero3: fully_shard on each block, then on the model, both on the meta device; then memory for shards and buffers, in the order in
+which the model would be moved. zero2: the same with reshard_after_forward=False: gradients and optimizer state in shards, parameters
+whole from forward to the end of backward. zero1: DDP with ZeroRedundancyOptimizer, on the rank that its partition gives the most.
+tensor: all ranks share each matrix of a Llama: parallelize_module on the meta device, then memory as above; the optimizer gets DTensors
+and the rest (norms) as two groups, because its foreach kernels take no mixture. No data parallelism around it.
+precision amp-bf16 is MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), not autocast.
 """
 import contextlib
 import gzip
@@ -62,7 +66,9 @@ scratch = spec.get("model_type", "gpt2-from-scratch") == "gpt2-from-scratch"
 B, T, steps = request["batch"], request["seq_len"], request.get("steps", 3)
 precision, micros = request.get("precision", "fp32"), request.get("grad_accumulation", 1)
 dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision, torch.float32)
-amp = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision) if strategy == "ddp" else None
+sharded = strategy in ("fsdp", "zero2", "zero3")
+ways = parallel.get("tensor", 1)
+amp = None if sharded else {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}.get(precision)
 outputs = request.get("script", {}).get("outputs", "keep")
 begin = request.get("script", {}).get("zero_grad_at", "end") == "begin"
 side = request.get("script", {}).get("warmup_matmul", 8 if scratch else 0)
@@ -136,18 +142,48 @@ def blocks_of(model):
     return max((m for m in model.modules() if isinstance(m, torch.nn.ModuleList)), key=len)
 
 
-def make():
+def on_meta():
     with torch.device("meta"):
         model = build()
-    if dtype != torch.float32:
-        model = model.to(dtype)
+    return model.to(dtype) if dtype != torch.float32 else model
+
+
+def worst_rank():
+    """Where ZeroRedundancyOptimizer's partition puts the most: largest parameters first, each to the rank that has the least so far."""
+    if strategy != "zero1":
+        return 0
+    loads = [0] * parallel["gpus"]
+    for size in sorted((p.numel() for p in on_meta().parameters()), reverse=True):
+        loads[loads.index(min(loads))] += size
+    return loads.index(max(loads))
+
+
+def cut(model):
+    """The plan of a Llama: outputs of attention and MLP are whole on every rank, and so are the logits."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+    mesh = init_device_mesh("cuda", (parallel["gpus"],))
+    plan = {"model.embed_tokens": RowwiseParallel(input_layouts=Replicate()), "lm_head": ColwiseParallel(output_layouts=Replicate())}
+    for i in range(len(model.model.layers)):
+        for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"):
+            plan[f"model.layers.{i}.{name}"] = ColwiseParallel()
+        for name in ("self_attn.o_proj", "mlp.down_proj"):
+            plan[f"model.layers.{i}.{name}"] = RowwiseParallel()
+    return parallelize_module(model, mesh, plan)
+
+
+def make():
+    model = on_meta()
     truth["parameters"] = sum(p.numel() for p in model.parameters())
-    if strategy == "fsdp":
+    if ways > 1:
+        return to_card(cut(model))
+    if sharded:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if precision == "amp-bf16" else MixedPrecisionPolicy()
         for block in blocks_of(model):
-            fully_shard(block, mp_policy=policy)
-        fully_shard(model, mp_policy=policy)
+            fully_shard(block, mp_policy=policy, reshard_after_forward=strategy != "zero2")
+        fully_shard(model, mp_policy=policy, reshard_after_forward=strategy != "zero2")
         return to_card(model)
     from torch.nn.parallel import DistributedDataParallel
     model = DistributedDataParallel(to_card(model), device_ids=[0])
@@ -166,9 +202,16 @@ def arithmetic():
 
 def optimizer(name, params):
     O = torch.optim
-    return {"adamw": lambda: O.AdamW(params, lr=1e-4), "adamw-fused": lambda: O.AdamW(params, lr=1e-4, fused=True),
-            "adamw-for-loop": lambda: O.AdamW(params, lr=1e-4, foreach=False), "sgd": lambda: O.SGD(params, lr=1e-2),
-            "sgd-momentum": lambda: O.SGD(params, lr=1e-2, momentum=0.9)}[name]()
+    kind, options = {"adamw": (O.AdamW, {}), "adamw-fused": (O.AdamW, {"fused": True}), "adamw-for-loop": (O.AdamW, {"foreach": False}),
+                     "sgd": (O.SGD, {}), "sgd-momentum": (O.SGD, {"momentum": 0.9})}[name]
+    if strategy == "zero1":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        return ZeroRedundancyOptimizer(params, optimizer_class=kind, lr=1e-4, **options)
+    if ways > 1:
+        from torch.distributed.tensor import DTensor
+        params = list(params)
+        params = [{"params": [p for p in params if isinstance(p, DTensor) == is_cut]} for is_cut in (True, False)]
+    return kind(params, lr=1e-4, **options)
 
 
 def update(model, opt, scaler, s, step):
@@ -235,7 +278,10 @@ def module_step(model, opt, scaler, s, step):
 
 truth = {"verdict": "fits", "steps": []}
 at = {"step": 0, "phase": "model"}
-dist.init_process_group("fake", rank=0, world_size=parallel["gpus"], store=FakeStore())
+rank = worst_rank()
+if rank:
+    truth["rank"] = rank
+dist.init_process_group("fake", rank=rank, world_size=parallel["gpus"], store=FakeStore())
 torch.cuda.set_device(0)
 try:
     if side:

@@ -49,6 +49,8 @@ std::vector<NamedConfig> oddities() {
   add(R"("parallel": {"strategy": "ddp", "gpus": 8})");
   add(R"("parallel": {"strategy": "ddp", "gpus": 2}, "grad_accumulation": 2, "precision": "amp-fp16", "clip_grad_norm": true)");
   add(R"("parallel": {"strategy": "fsdp", "gpus": 8})");
+  add(R"("parallel": {"strategy": "zero1", "gpus": 3}, "zero_grad": "zero-fill")");
+  add(R"("parallel": {"strategy": "zero2", "gpus": 8}, "precision": "amp-bf16")");
   add(R"("parallel": {"strategy": "fsdp", "gpus": 7}, "grad_accumulation": 2, "precision": "amp-bf16", "zero_grad": "zero-fill")");
   add(R"("parallel": {"strategy": "fsdp", "gpus": 300}, "precision": "bf16", "checkpointing": "full", "attention": "sdpa")");
   add(R"("script": {"warmup_matmul": 0})");

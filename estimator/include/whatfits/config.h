@@ -176,10 +176,17 @@ struct Trainable {
 /// Several cards, of which one rank is replayed: the one with the most.
 struct Parallel {
   enum class Strategy : std::uint8_t {
-    ddp,   ///< torch.nn.parallel.DistributedDataParallel
-    fsdp,  ///< torch.distributed.fsdp.fully_shard (FSDP2) on each block and on the model
+    ddp,    ///< torch.nn.parallel.DistributedDataParallel
+    fsdp,   ///< torch.distributed.fsdp.fully_shard (FSDP2) on each block and on the model
+    zero1,  ///< ddp with torch.distributed.optim.ZeroRedundancyOptimizer: optimizer state in parts
+    zero2,  ///< fsdp with reshard_after_forward=False: gradients and optimizer state in shards
+    zero3,  ///< fsdp by its other name: parameters in shards as well
   } strategy = Strategy::ddp;
-  std::int64_t gpus = 2;  ///< ranks, one card each
+  std::int64_t gpus = 2;    ///< ranks, one card each
+  std::int64_t tensor = 1;  ///< ranks that share each matrix (parallelize_module): 1, or all of them
+
+  /// Whether parameters are cut by fully_shard.
+  bool fully_sharded() const { return strategy != Strategy::ddp && strategy != Strategy::zero1; }
 
   friend bool operator==(const Parallel&, const Parallel&) = default;
 };

@@ -281,6 +281,7 @@ struct Program {
   /// Values of the letters, to write formulas with.
   std::array<std::int64_t, 6> letter_values{};
   std::uint64_t parameters = 0;  ///< elements, tied ones once
+  std::int64_t rank = 0;         ///< of several cards, the one whose run this is
   /// What the script says of a run that fails: the high-water marks since it began, not only of the failing step.
   bool peak_of_whole_run = false;
 };

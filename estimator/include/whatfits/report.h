@@ -97,6 +97,7 @@ struct Ledger {
 struct Report {
   Config request;
   std::uint64_t parameters = 0;
+  std::int64_t rank = 0;  ///< of several cards, the one replayed: the one with the most
   std::string program_hash;
   std::string trace_hash;
   Trace trace;

@@ -98,7 +98,7 @@ std::vector<Change> applicable_changes(const Config& now) {
          "the base is rounded to 4 bits, another result, and unpacked for every product: slower; needs bitsandbytes",
          [](Config& c) { c.lora->nf4 = true; }});
 
-  const bool sharded = now.parallel && now.parallel->strategy == Parallel::Strategy::fsdp;
+  const bool sharded = now.parallel && now.parallel->fully_sharded() && now.parallel->strategy != Parallel::Strategy::zero2;
   offer(!now.parallel, {"parallel", Effect::same, "FSDP2 on 8 cards", "parameters, gradients and optimizer state in shards",
                         "seven more cards; parameters are gathered twice a step: communication",
                         [](Config& c) { c.parallel = Parallel{.strategy = Parallel::Strategy::fsdp, .gpus = 8}; }, false});

@@ -31,19 +31,35 @@ std::string format_size(Bytes bytes) {
 
 namespace {
 
-void parallel_notes(const Config& config, std::vector<std::string>& notes) {
-  const std::string ranks = std::to_string(config.parallel->gpus) + " ranks";
-  if (config.parallel->strategy == Parallel::Strategy::ddp) {
-    notes.push_back("rank 0 of " + ranks +
-                    ", all alike: DistributedDataParallel(model, device_ids=[rank]) with its defaults, gradients "
+void parallel_notes(const Config& config, std::int64_t rank, std::vector<std::string>& notes) {
+  const std::string of_ranks = "rank " + std::to_string(rank) + " of " + std::to_string(config.parallel->gpus) + " ranks";
+  const Parallel::Strategy strategy = config.parallel->strategy;
+  if (config.parallel->tensor > 1) {
+    notes.push_back(of_ranks +
+                    ", all alike: parallelize_module with ColwiseParallel for q, k, v, gate, up and the head, RowwiseParallel for o, down "
+                    "and the embedding, whole logits on every rank; norms are whole, in the optimizer's second group");
+  } else if (!config.parallel->fully_sharded()) {
+    const bool zero = strategy == Parallel::Strategy::zero1;
+    notes.push_back(of_ranks + (zero ? ", the one with the most" : ", all alike") +
+                    ": DistributedDataParallel(model, device_ids=[rank]) with its defaults, gradients "
                     "synchronised in every micro-batch");
+    if (zero) {
+      notes.push_back(
+          "zero1 is ZeroRedundancyOptimizer around the optimizer: each rank has the state of some parameters, given out whole by size");
+    }
   } else {
-    notes.push_back("rank 0 of " + ranks +
+    notes.push_back(of_ranks +
                     ", the one with the most: every parameter is cut along its first dimension into equal pieces, "
                     "and what is missing to them is missing in the last ranks");
     notes.push_back(
         "fully_shard on each block and then on the model, with its defaults, on the meta device; then memory for shards and "
         "buffers alone");
+    if (strategy != Parallel::Strategy::fsdp) {
+      notes.push_back(
+          strategy == Parallel::Strategy::zero3
+              ? "zero3 is fully_shard, which shards parameters, gradients and optimizer state"
+              : "zero2 is fully_shard with reshard_after_forward=False: parameters are whole from forward to the end of backward");
+    }
     if (config.precision == Precision::amp_bf16) {
       notes.push_back("amp-bf16 is MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32), not autocast");
     }
@@ -70,6 +86,7 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
   Report report;
   report.request = config;
   report.parameters = program.parameters;
+  report.rank = program.rank;
   report.pace = pace(program, config);
   report.device_peak = trace.peak.reserved + static_cast<Bytes>(config.device.total_mib - config.device.free_mib) * MiB;
   report.trace = std::move(trace);
@@ -85,7 +102,7 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
   if (config.device.total_assumed) notes.push_back("the card's total is assumed: the driver's figure less 1.5 %");
   if (config.device.free_assumed) notes.push_back("what is free on the card is assumed: its total less a context of 500 MiB");
   notes.push_back("the driver hands out addresses in pieces of 32 MiB, each new one below the last, as traces of real cards show");
-  if (config.parallel) parallel_notes(config, notes);
+  if (config.parallel) parallel_notes(config, program.rank, notes);
   const std::vector<std::string> modelled = described(config);
   notes.insert(notes.end(), modelled.begin(), modelled.end());
   notes.insert(notes.end(), program.notes.begin(), program.notes.end());

@@ -168,11 +168,12 @@ Json to_json(const Report& report) {
   put(out, "request", request_json(report.request));
   put(out, "verdict", trace.fits() ? "fits" : "oom");
   if (const auto& parallel = report.request.parallel) {
-    // What the figures are of. Ranks of DDP are alike; FSDP gives the first rank whole pieces, and what is missing to the last ones.
+    // What the figures are of. Ranks of DDP are alike, but for what ZeRO gives each;
+    // FSDP gives the first rank whole pieces, and what is missing to the last ones.
     Json& rank = put(out, "parallel", Json::object());
     put(rank, "ranks", parallel->gpus);
-    put(rank, "rank", 0);
-    put(rank, "worst_rank", 0);
+    put(rank, "rank", report.rank);
+    put(rank, "worst_rank", report.rank);
   }
   put(out, "parameters", report.parameters);
   put(out, "program_hash", report.program_hash);

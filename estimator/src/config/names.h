@@ -40,7 +40,7 @@ inline const Words& engine_words() {
 }
 
 inline const Words& strategy_words() {
-  static const Words words{{"ddp", "fsdp"}, {"zero1", "zero2", "zero3"}};
+  static const Words words{{"ddp", "fsdp", "zero1", "zero2", "zero3"}, {}};
   return words;
 }
 

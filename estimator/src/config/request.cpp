@@ -137,12 +137,13 @@ void read_lora(Reader& reader, const std::string& model_type, Lora& out) {
 }
 
 void read_parallel(Reader& reader, Parallel& out) {
-  if (reader.find("strategy") == nullptr) reader.statement("strategy", "is missing; it must be ddp or fsdp");
+  if (reader.find("strategy") == nullptr) reader.statement("strategy", "is missing; it must be ddp, fsdp, zero1, zero2 or zero3");
   reader.choice("strategy", config::strategy_words(), out.strategy);
   if (reader.find("gpus") == nullptr)
     reader.statement("gpus", "is missing; it must be a whole number from 2 to " + std::to_string(limits::gpus));
   reader.integer("gpus", 2, limits::gpus, out.gpus);
-  for (const char* degree : {"tensor", "pipeline", "sequence"}) {
+  reader.integer("tensor", 1, limits::gpus, out.tensor);
+  for (const char* degree : {"pipeline", "sequence"}) {
     std::int64_t ways = 1;
     if (reader.integer(degree, 1, limits::gpus, ways) && ways != 1) {
       reader.unsupported(degree, *reader.find(degree), only_supported({"1"}));

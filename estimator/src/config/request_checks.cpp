@@ -12,24 +12,49 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+// Matrices shared by all ranks: the plan of one family's code, with one optimizer.
+void check_tensor(Reader& request, const Config& config) {
+  const ModelConfig& m = config.model;
+  const std::int64_t ways = config.parallel->tensor;
+  const auto must = [&](bool wrong, const char* key, const json& value, std::string why) {
+    if (wrong) request.not_allowed(key, value, std::move(why) + " with parallel.tensor");
+  };
+  const std::string strategy(to_string(config.parallel->strategy));
+  must(config.parallel->strategy != Parallel::Strategy::ddp, "parallel.strategy", strategy, "must be ddp, which has nothing left to do,");
+  if (ways != config.parallel->gpus) {
+    request.not_allowed("parallel.tensor", ways, "must be 1 or parallel.gpus: matrices are shared by all ranks or by none");
+  }
+  const std::string& type = m.model_type;
+  must(type != "llama" && type != "mistral" && type != "qwen3", "model", type, "must be of type llama, mistral or qwen3");
+  must(m.tie_word_embeddings, "model.tie_word_embeddings", true, "must be false");
+  must(m.attention_bias, "model.attention_bias", true, "must be false");
+  must(m.mlp_bias, "model.mlp_bias", true, "must be false");
+  for (const std::int64_t size : {m.n_head, m.n_kv_head, m.n_inner, m.vocab_size}) {
+    if (size % ways == 0) continue;
+    request.not_allowed("parallel.tensor", ways, "must divide the model's heads, key heads, MLP width and vocabulary");
+    break;
+  }
+  must(config.precision == Precision::amp_fp16, "precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16");
+  must(config.optimizer != Optimizer::adamw, "optimizer", std::string(to_string(config.optimizer)), "must be adamw");
+  must(config.clip_grad_norm, "clip_grad_norm", true, "must be false");
+  must(config.zero_grad != ZeroGrad::set_to_none, "zero_grad", "zero-fill", "must be set-to-none");
+  if (config.lora) request.statement("lora", "must be null with parallel.tensor");
+  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.tensor");
+}
+
 // What of several cards is replayed: what recorded runs have shown.
 void check_parallel(Reader& request, const Config& config) {
   if (!config.parallel) return;
   if (config.engine != Engine::torch) return request.statement("parallel", "is replayed with engine torch only");
-  if (config.parallel->strategy != Parallel::Strategy::fsdp) return;
-  const auto refuse = [&request](const char* key, std::string_view value, const char* why) {
-    request.not_allowed(key, json(std::string(value)), std::string(why) + " with parallel.strategy fsdp");
+  const Parallel::Strategy strategy = config.parallel->strategy;
+  if (config.parallel->tensor > 1) return check_tensor(request, config);
+  if (strategy == Parallel::Strategy::ddp) return;
+  const std::string with = " with parallel.strategy " + std::string(to_string(strategy));
+  const auto refuse = [&](const char* key, std::string_view value, const char* why) {
+    request.not_allowed(key, json(std::string(value)), why + with);
   };
-  if (config.precision == Precision::amp_fp16)
-    refuse("precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own)");
-  if (config.precision == Precision::amp_bf16 && config.model.model_type == "olmo") {
-    refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
-  }
-  if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
-  if (config.checkpointing == Checkpointing::selective) refuse("checkpointing", "selective", "must be none or full");
-  if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
-  if (config.lora) request.statement("lora", "must be null with parallel.strategy fsdp");
-  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.strategy fsdp");
+  if (config.lora) request.statement("lora", "must be null" + with);
+  if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all" + with);
   switch (config.optimizer) {
     case Optimizer::adamw:
     case Optimizer::adamw_fused:
@@ -40,6 +65,15 @@ void check_parallel(Reader& request, const Config& config) {
     default:
       refuse("optimizer", to_string(config.optimizer), "must be adamw, adamw-fused, adamw-for-loop, sgd or sgd-momentum");
   }
+  if (!config.parallel->fully_sharded()) return;
+  if (config.precision == Precision::amp_fp16)
+    refuse("precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16 (FSDP2 has no gradient scaler of its own)");
+  if (config.precision == Precision::amp_bf16 && config.model.model_type == "olmo") {
+    refuse("precision", "amp-bf16", "must be fp32, bf16 or fp16 for OLMo, whose blocks take rotary embeddings in float32,");
+  }
+  if (config.checkpointing == Checkpointing::full_reentrant) refuse("checkpointing", "full-reentrant", "must be none or full");
+  if (config.checkpointing == Checkpointing::selective) refuse("checkpointing", "selective", "must be none or full");
+  if (config.clip_grad_norm) refuse("clip_grad_norm", "true", "must be false");
 }
 
 // What only Hugging Face's models are replayed with.

@@ -41,7 +41,8 @@ ordered_json parallel_json(const Parallel& parallel) {
   ordered_json out;
   out["strategy"] = to_string(parallel.strategy);
   out["gpus"] = parallel.gpus;
-  for (const char* degree : {"tensor", "pipeline", "sequence"}) out[degree] = 1;
+  out["tensor"] = parallel.tensor;
+  for (const char* degree : {"pipeline", "sequence"}) out[degree] = 1;
   return out;
 }
 

@@ -91,14 +91,15 @@ struct Training {
 
 int steps_recorded(const Config& config) {
   // DDP makes its buckets anew in the second forward, which with several micro-batches is in step 1.
-  const bool rebuilds = config.parallel && config.parallel->strategy == Parallel::Strategy::ddp && config.grad_accumulation == 1;
+  const bool rebuilds =
+      config.parallel && !config.parallel->fully_sharded() && config.parallel->tensor == 1 && config.grad_accumulation == 1;
   return rebuilds ? 3 : 2;
 }
 
 Program record(const Config& config) { return record_steps(config, steps_recorded(config)); }
 
 Program record_steps(const Config& config, int steps) {
-  if (config.model.model_type != "gpt2-from-scratch") return hf::record_steps(config, steps);
+  if (config.model.model_type != "gpt2-from-scratch") return hf::record_steps(of_one_rank(config), steps);
   const auto runs = static_cast<std::size_t>(config.grad_accumulation * steps);
   Recorder recorder(runs * static_cast<std::size_t>(config.model.n_layer + 1));
   recorder.label("");
@@ -118,7 +119,7 @@ Program record_steps(const Config& config, int steps) {
     const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model.parameters();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters, wrapper ? wrapper->partition() : nullptr);
     recorder.reading(Reading::after_optimizer);
     recorder.end_setup();
 

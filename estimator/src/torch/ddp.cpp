@@ -57,6 +57,30 @@ void DistributedDataParallel::wrap(const std::vector<Tensor>& trainable) {
   std::vector<Bucket> buckets = assign(items, kAll, kAll);
   std::reverse(buckets.begin(), buckets.end());
   make_buckets(buckets);
+  if (zero_) make_partition(trainable);
+}
+
+/// _partition_parameters: the largest first, each to the rank that has the least so far. Parameters stay where they are, and each is
+/// broadcast as it is after the step: state is all that is saved. The rank with the most elements is the one replayed.
+void DistributedDataParallel::make_partition(const std::vector<Tensor>& trainable) {
+  std::vector<std::size_t> order(trainable.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const std::int64_t left = trainable[a].elements(), right = trainable[b].elements();
+    return left != right ? left > right : a < b;
+  });
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(gpus_));
+  std::vector<std::size_t> ranks;
+  for (const std::size_t i : order) {
+    const auto least = std::min_element(loads.begin(), loads.end());
+    ranks.push_back(static_cast<std::size_t>(least - loads.begin()));
+    *least += trainable[i].elements();
+  }
+  const auto worst = static_cast<std::size_t>(std::max_element(loads.begin(), loads.end()) - loads.begin());
+  torch_.recorder.program.rank = static_cast<std::int64_t>(worst);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (ranks[i] == worst) partition_.push_back(trainable[order[i]]);
+  }
 }
 
 DistributedDataParallel::Item DistributedDataParallel::item_of(StorageId storage) const {

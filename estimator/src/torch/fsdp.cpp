@@ -30,8 +30,8 @@ struct RegisterPostBackward final : Node {
 
 }  // namespace
 
-FullyShard::FullyShard(Torch& torch, std::int64_t gpus, std::int64_t blocks, bool mixed)
-    : torch_(torch), gpus_(gpus), mixed_(mixed), groups_(static_cast<std::size_t>(blocks) + 1) {}
+FullyShard::FullyShard(Torch& torch, std::int64_t gpus, std::int64_t blocks, bool mixed, bool reshard)
+    : torch_(torch), gpus_(gpus), mixed_(mixed), reshard_after_forward_(reshard), groups_(static_cast<std::size_t>(blocks) + 1) {}
 
 /// Made on the meta device, so that only the shard ever has memory.
 Tensor FullyShard::parameter(const Shape& shape, DType dtype) {
@@ -130,7 +130,7 @@ void FullyShard::called(std::size_t group, const Tensor& out) {
 
 void FullyShard::post_block(std::int16_t block, const Tensor& out) {
   const std::size_t index = static_cast<std::size_t>(block) + 1;
-  reshard(groups_[index]);
+  if (reshard_after_forward_) reshard(groups_[index]);
   groups_[index].calls.push_back(forward_order_.size());
   forward_order_.push_back(index);
   called(index, out);

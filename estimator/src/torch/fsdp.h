@@ -18,7 +18,8 @@ namespace whatfits::torch {
 class FullyShard final : public Wrapper {
  public:
   /// `mixed`: MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=float32) over float32 parameters.
-  FullyShard(Torch& torch, std::int64_t gpus, std::int64_t blocks, bool mixed);
+  /// `reshard`: reshard_after_forward, whether a block's parameters are given back between its forward and its backward.
+  FullyShard(Torch& torch, std::int64_t gpus, std::int64_t blocks, bool mixed, bool reshard);
 
   Tensor parameter(const Shape& shape, DType dtype) override;
   void wrap(const std::vector<Tensor>& trainable) override;
@@ -56,6 +57,7 @@ class FullyShard final : public Wrapper {
   Torch& torch_;
   const std::int64_t gpus_;
   const bool mixed_;
+  const bool reshard_after_forward_;
   std::vector<Group> groups_;  ///< the model's own, then the blocks'
   std::vector<Tensor> shards_;
   std::vector<std::size_t> forward_order_;

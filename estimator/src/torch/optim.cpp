@@ -37,8 +37,8 @@ Tensor temporary_like(const Tensor& x, OpKind op, const char* label) {
   return t;
 }
 
-OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters)
-    : torch_(torch), kind_(kind), parameters_(parameters) {
+OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters, const std::vector<Tensor>* partition)
+    : torch_(torch), kind_(kind), all_(parameters), parameters_(partition ? *partition : parameters) {
   if (kind != Optimizer::adagrad) return;
   for (const Tensor& p : parameters) {
     exp_avg_sq_.push_back(state_like(p, OpKind::adagrad, "sum of squares"));
@@ -47,6 +47,28 @@ OptimizerState::OptimizerState(Torch& torch, Optimizer kind, const std::vector<T
 }
 
 void OptimizerState::step() {
+  update();
+  if (second_) second_->update();
+}
+
+/// A DTensor whose gradient came whole is read in a copy of this rank's piece: by lerp_ once, by addcmul_ twice.
+void OptimizerState::read_gradients() {
+  const auto copies = [this](int times) {
+    std::vector<Tensor> pieces;
+    for (const Tensor& p : parameters_) {
+      for (int i = 0; i < times && p->grad.elements() != p.elements(); ++i) {
+        pieces.push_back(torch_.empty(OpKind::copy, p.shape(), p->grad.dtype()));
+        pieces.back().named("this rank's piece of a gradient");
+        torch_.recorder.op({.kind = OpKind::copy}, {p->grad.id()}, {pieces.back().id()});
+      }
+    }
+    while (!pieces.empty()) pieces.pop_back();
+  };
+  copies(1);
+  copies(2);
+}
+
+void OptimizerState::update() {
   switch (kind_) {
     case Optimizer::adamw:
     case Optimizer::adam:
@@ -109,6 +131,7 @@ void OptimizerState::adam(OpKind kind, std::size_t i, std::initializer_list<Tens
 
 void OptimizerState::adamw_foreach() {
   make_adam_state(false);
+  read_gradients();
   // torch._foreach_sqrt makes the denominators of all parameters at once; the list is dropped last to first.
   std::vector<Tensor> denominators;
   for (const Tensor& p : parameters_) {
@@ -206,7 +229,7 @@ void OptimizerState::rmsprop() {
 }
 
 void OptimizerState::zero_grad(ZeroGrad how) {
-  for (const Tensor& p : parameters_) {
+  for (const Tensor& p : all_) {
     if (!p->grad) continue;
     if (how == ZeroGrad::set_to_none) {
       p->grad.reset();

@@ -14,12 +14,18 @@ namespace whatfits::torch {
 
 class OptimizerState {
  public:
-  OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters);
+  /// `partition`: what of the parameters is updated here (ZeroRedundancyOptimizer); null: all of them.
+  OptimizerState(Torch& torch, Optimizer kind, const std::vector<Tensor>& parameters, const std::vector<Tensor>* partition = nullptr);
   void step();
-  bool fused() const { return kind_ == Optimizer::adamw_fused || kind_ == Optimizer::sgd_momentum_fused; }
+  /// A second group, updated after this one.
+  void add_group(const std::vector<Tensor>& parameters) { second_ = std::make_unique<OptimizerState>(torch_, kind_, parameters); }
+  /// Whether it takes the gradient scaler's scale itself. ZeroRedundancyOptimizer does not, whatever it wraps.
+  bool fused() const { return &all_ == &parameters_ && (kind_ == Optimizer::adamw_fused || kind_ == Optimizer::sgd_momentum_fused); }
   void zero_grad(ZeroGrad how);
 
  private:
+  void update();
+  void read_gradients();
   void adamw_foreach();
   void adamw_fused();
   void adamw_for_loop();
@@ -38,9 +44,10 @@ class OptimizerState {
 
   Torch& torch_;
   Optimizer kind_;
-  const std::vector<Tensor>& parameters_;
-  std::vector<Tensor> steps_;    ///< fused only: a counter on the device for each parameter
-  std::vector<Tensor> exp_avg_;  ///< momentum_buffer of SGD
+  const std::vector<Tensor>& all_;         ///< whose gradients zero_grad() resets
+  const std::vector<Tensor>& parameters_;  ///< what is updated
+  std::vector<Tensor> steps_;              ///< fused only: a counter on the device for each parameter
+  std::vector<Tensor> exp_avg_;            ///< momentum_buffer of SGD
   std::vector<Tensor> exp_avg_sq_;
   std::vector<Tensor> max_exp_avg_sq_;   ///< AMSGrad's
   std::vector<Tensor> row_, col_;        ///< Adafactor's factors of a matrix; of a vector `row_` is the variance
@@ -49,6 +56,7 @@ class OptimizerState {
   std::vector<Tensor> maps_;             ///< code books of 8-bit moments, two for all
   std::vector<Tensor> matrices_, rest_;  ///< Muon's parameters, and those it leaves to AdamW
   std::unique_ptr<OptimizerState> adamw_of_rest_;
+  std::unique_ptr<OptimizerState> second_;
 };
 
 /// torch.nn.utils.clip_grad_norm_ with the foreach kernels.

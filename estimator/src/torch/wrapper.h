@@ -23,6 +23,10 @@ class Wrapper {
   virtual void wrap(const std::vector<Tensor>& trainable) = 0;
   /// What model.parameters() gives to the optimizer, where that is not what the operators see; else null.
   virtual const std::vector<Tensor>* parameters() const { return nullptr; }
+  /// Of these, what this rank updates, in the optimizer's order; null: all.
+  virtual const std::vector<Tensor>* partition() const { return nullptr; }
+  /// The optimizer's second group of parameters; null: there is one group.
+  virtual const std::vector<Tensor>* second_group() const { return nullptr; }
 
   /// Hooks around the model's forward; of the outputs, those that are defined get hooks of their own for backward.
   virtual void pre_forward() {}

@@ -75,7 +75,8 @@ std::string run_words(const Config& config) {
   if (config.clip_grad_norm) text += ", clipping";
   if (config.zero_grad != ZeroGrad::set_to_none) text += ", zero_grad " + std::string(to_string(config.zero_grad));
   if (config.parallel)
-    text += ", " + std::string(to_string(config.parallel->strategy)) + " on " + with_commas(config.parallel->gpus) + " cards, rank 0";
+    text += ", " + std::string(to_string(config.parallel->strategy)) + " on " + with_commas(config.parallel->gpus) +
+            (config.parallel->strategy == Parallel::Strategy::zero1 ? " cards, the rank with the most" : " cards, rank 0");
   if (config.allocator.expandable_segments) text += ", expandable segments";
   if (config.engine == Engine::formula) text += ", by formula";
   if (config.engine == Engine::llm_c) text += ", llm.c";

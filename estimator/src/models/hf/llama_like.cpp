@@ -1,6 +1,7 @@
 #include "models/hf/llama_like.h"
 
 #include "torch/ops.h"
+#include "torch/tensor_parallel.h"
 
 namespace whatfits::hf {
 
@@ -12,7 +13,10 @@ CausalLMOutput LlamaLike::forward(const Tensor& input_ids, const Tensor& labels,
   return out;
 }
 
-Tensor LlamaLike::embed(const Tensor& input_ids) const { return embedded(torch::embedding(embed_tokens_, input_ids)); }
+Tensor LlamaLike::embed(const Tensor& input_ids) const {
+  if (build.ways() > 1) return embedded(torch::vocabulary_embedding(embed_tokens_, input_ids, build.ways()));
+  return embedded(torch::embedding(embed_tokens_, input_ids));
+}
 
 void LlamaLike::make_masks(const Tensor& inputs_embeds, const Tensor& attention_mask, Shared& shared) const {
   bool full = false;

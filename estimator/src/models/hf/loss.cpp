@@ -2,6 +2,7 @@
 #include "models/hf/causal_lm.h"
 #include "torch/checkpoint.h"
 #include "torch/ops.h"
+#include "torch/tensor_parallel.h"
 
 namespace whatfits::hf {
 
@@ -17,7 +18,9 @@ Tensor CausalLM::head_of(const Tensor& hidden, const Tensor& weight, const Tenso
     head_ = {std::move(kept), weight, bias};
     return {};
   }
+  if (build.ways() > 1) kept = torch::replicated(kept);
   Tensor logits = torch::linear(kept, weight, bias);
+  if (build.ways() > 1) logits = torch::gathered(std::move(logits), build.ways());
   logits.named("logits", Category::logits);
   return logits;
 }

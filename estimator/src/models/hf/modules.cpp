@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "torch/ops.h"
+#include "torch/tensor_parallel.h"
 
 namespace whatfits::hf {
 
@@ -49,6 +50,8 @@ Tensor Linear::update(const Tensor& x) const {
 
 // frozen + lora_B(lora_A(dropout(x))) * scaling, in the adapter's type; each part goes as soon as it has been used.
 Tensor Linear::operator()(const Tensor& input) const {
+  if (cut == Cut::columns) return base(torch::replicated(input));
+  if (cut == Cut::rows) return torch::all_reduced(base(input));
   if (!lora_a) return base(input);
   Tensor x = input;
   if (packed) {
@@ -115,6 +118,7 @@ DType loaded_as(const Config& config) {
 Builder::Builder(torch::Torch& torch, const Config& config)
     : torch_(torch),
       config_(config),
+      ways_(config.parallel ? config.parallel->tensor : 1),
       loaded_as_(loaded_as(config)),
       dtype_(config.lora && config.lora->nf4 && config.lora->prepare ? DType::float32 : loaded_as_) {
   block(kNoLayer);
@@ -187,12 +191,12 @@ Tensor Builder::buffer(const std::string& name, const Shape& shape, DType dtype)
 
 Tensor Builder::embedding(const std::string& name, Dim rows, Dim width) {
   const bool frozen = config_.trainable.what == Trainable::What::all_but_embeddings;
-  return tensor(name, {rows, width}, dtype_, wants_gradient_ && !frozen);
+  return tensor(name, {of_rank(rows), width}, dtype_, wants_gradient_ && !frozen);
 }
 
 Tensor Builder::head(const std::string& name, Dim width, Dim rows, const Tensor& embedding) {
   if (config_.model.tie_word_embeddings) return embedding;
-  return tensor(name, {rows, width}, dtype_, !config_.lora);  // `last:N` trains an untied head as well
+  return tensor(name, {of_rank(rows), width}, dtype_, !config_.lora);  // `last:N` trains an untied head as well
 }
 
 void Builder::adapt(Linear& linear, const std::string& name, Dim in, Dim out) {
@@ -214,6 +218,10 @@ Linear Builder::conv1d(const std::string& name, Dim in, Dim out) { return linear
 Linear Builder::linear(const std::string& name, Dim in, Dim out, bool bias, bool conv1d) {
   Linear l;
   l.conv1d = conv1d;
+  if (ways_ > 1) {
+    const std::string last = name.substr(name.rfind('.') + 1);
+    l.cut = last == "o_proj" || last == "down_proj" ? Linear::Cut::rows : Linear::Cut::columns;
+  }
   const std::string weight = name + ".weight";
   if (quantised()) {
     l.compute_dtype = loaded_as_;

@@ -28,6 +28,8 @@ struct Linear {
   double lora_dropout = 0;
   bool conv1d = false;
   bool falcon = false;
+  /// parallelize_module's: ColwiseParallel, whose input is the same on all ranks, or RowwiseParallel, whose output is summed over them.
+  enum class Cut : std::uint8_t { none, columns, rows } cut = Cut::none;
 
   explicit operator bool() const { return weight || packed; }
   Tensor operator()(const Tensor& x) const;
@@ -70,12 +72,14 @@ class Builder {
   /// Once all of a model is there: what PEFT does to a quantised one, the cast of all that is not quantised to float32, then adapters.
   void finish();
 
+  std::int64_t ways() const { return ways_; }
   DType dtype() const { return dtype_; }
   /// All that want gradients, in order: what the optimizer gets.
   const std::vector<Tensor>& trainable() const { return trainable_; }
 
  private:
   bool quantised() const { return config_.lora && config_.lora->nf4; }
+  Dim of_rank(Dim rows) const { return ways_ > 1 ? Dim{rows.size / ways_} : rows; }
   Tensor loaded(const std::string& name, const Shape& shape);
   Tensor later(const Shape& shape, DType dtype, const Tensor& now);
   Tensor tensor(const std::string& name, const Shape& shape, DType dtype, bool wants_gradient, bool adapter = false);
@@ -84,6 +88,7 @@ class Builder {
 
   torch::Torch& torch_;
   const Config& config_;
+  const std::int64_t ways_;     ///< ranks that share each matrix
   DType loaded_as_;             ///< the type of the weights in the checkpoint
   DType dtype_;                 ///< of parameters
   bool wants_gradient_ = true;  ///< of a parameter where it stands now

@@ -151,7 +151,8 @@ Program record_steps(const Config& config, int steps) {
     const std::vector<Tensor>& parameters = wrapper && wrapper->parameters() ? *wrapper->parameters() : model->trainable();
     recorder.reading(Reading::after_model);
     recorder.phase(Phase::optimizer);
-    torch::OptimizerState optimizer(torch, config.optimizer, parameters);
+    torch::OptimizerState optimizer(torch, config.optimizer, parameters, wrapper ? wrapper->partition() : nullptr);
+    if (wrapper && wrapper->second_group()) optimizer.add_group(*wrapper->second_group());
     recorder.reading(Reading::after_optimizer);
     Training training(torch, config, *model, optimizer);
     if (config.script.data_once) training.batch();

@@ -1,6 +1,9 @@
+#include <utility>
+
 #include "torch/autograd.h"
 #include "torch/kernel_sizes.h"
 #include "torch/ops.h"
+#include "torch/tensor_parallel.h"
 
 namespace whatfits::torch {
 
@@ -56,7 +59,57 @@ struct EmbeddingBackward0 final : Node {
   void release() override { indices.reset(); }
 };
 
+/// Of a table cut along its rows: embedding_dense_backward is told of the whole table's, and DTensor takes that for a gradient that is
+/// the same on every rank. It goes to the piece's .grad as it is.
+struct VocabularyEmbeddingBackward final : Node {
+  using Node::Node;
+  Saved indices;
+  Shape table;
+  Edge leaf;
+  void apply(Torch& torch, Grads& grads, Grads&) override {
+    const Tensor i = indices.unpack();
+    Grads gradient;
+    gradient.push_back(dense_backward(torch, contiguous(grads[0]), i, table));
+    Grads none;
+    if (leaf.node) leaf.node->apply(torch, gradient, none);
+  }
+  void release() override { indices.reset(); }
+};
+
 }  // namespace
+
+Tensor vocabulary_embedding(const Tensor& rows, const Tensor& indices, std::int64_t ways) {
+  if (!rows || !indices) return {};
+  Torch& torch = rows.torch();
+  const auto node = make_node<VocabularyEmbeddingBackward>(torch, {&rows});
+  if (node) {
+    node->indices.save(indices);
+    node->table = rows.shape();
+    node->table[0] = Dim{rows.size(0).size * ways, letters::V};
+    node->leaf = std::exchange(node->next[0], Edge{});
+  }
+  if (torch.stopped) return {};
+  constexpr OpKind op = OpKind::embedding;
+  // MaskBuffer: tokens of other ranks' rows are read from row 0 and then set to zero.
+  Tensor mask, out;
+  {
+    Tensor below = torch.empty(op, indices.shape(), DType::boolean);
+    Tensor above = torch.empty(op, indices.shape(), DType::boolean);
+    mask = torch.empty(op, indices.shape(), DType::boolean).named("tokens of other ranks");
+    below.reset();
+    above.reset();
+  }
+  Tensor copied = torch.empty(OpKind::copy, indices.shape(), indices.dtype());
+  Tensor local = torch.empty(op, indices.shape(), indices.dtype());
+  copied.reset();
+  Shape shape = indices.shape();
+  shape[shape.rank++] = rows.size(1);
+  out = torch.empty(op, shape, rows.dtype());
+  torch.recorder.op({.kind = op}, {rows.id(), local.id()}, {out.id()}, {mask.id()});
+  local.reset();
+  mask.reset();
+  return all_reduced(attach(std::move(out), node));
+}
 
 Tensor embedding(const Tensor& weight, const Tensor& indices) {
   if (!weight || !indices) return {};
