@@ -150,8 +150,8 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
             "adamw-8bit-paged, muon or lion; did you mean muon?"});
   CHECK(lines_with(R"("checkpointing": "selective")").empty());
   CHECK(lines_of(R"({"model": "gpt2", "checkpointing": "selective", "trainable": "last:1"})") ==
-        Lines{"checkpointing: \"selective\" is not allowed: must be none or full where parameters are frozen: what blocks keep that no "
-              "gradient reaches is up to Python's garbage collector"});
+        Lines{"checkpointing: \"selective\" is not allowed: is not replayed where parameters are frozen: must be none, full or "
+              "full-reentrant"});
   CHECK(lines_with(R"("checkpointing": "selective", "parallel": {"strategy": "fsdp", "gpus": 8})").size() == 1);
   CHECK(lines_with(R"("loss": "mse")") == Lines{"loss: \"mse\" is not allowed: must be one of default, fused-linear or chunked"});
   CHECK(lines_with(R"("loss": "chunked")") ==

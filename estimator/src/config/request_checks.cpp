@@ -180,15 +180,8 @@ void check_attention(Reader& request, const Config& config) {
 // What Transformers or PyTorch refuse, or what would leave parameters without a gradient.
 void check_hugging_face(Reader& request, const Config& config) {
   if (config.model.model_type == "gpt2-from-scratch") return;
-  const bool frozen_inputs = config.trainable.what != Trainable::What::all && !config.lora;
-  if (config.checkpointing == Checkpointing::full_reentrant && frozen_inputs) {
-    request.not_allowed("checkpointing", "full-reentrant",
-                        "must be none or full where the embeddings are frozen: a reentrant checkpoint gives no gradients then");
-  }
-  if (config.checkpointing == Checkpointing::selective && frozen_inputs) {
-    request.not_allowed("checkpointing", "selective",
-                        "must be none or full where parameters are frozen: what blocks keep that no gradient reaches is up to Python's "
-                        "garbage collector");
+  if (config.checkpointing == Checkpointing::selective && config.trainable.what != Trainable::What::all) {
+    request.not_allowed("checkpointing", "selective", "is not replayed where parameters are frozen: must be none, full or full-reentrant");
   }
   if (config.lora && config.trainable.what != Trainable::What::all) {
     request.statement("trainable", "must be all with lora, which freezes the base itself");

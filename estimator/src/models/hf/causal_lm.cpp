@@ -98,11 +98,6 @@ Tensor CausalLM::causal_mask(const Tensor& inputs_embeds, const Tensor& attentio
   return make_causal_mask(torch, request, B, T, attention_mask, position_ids);
 }
 
-void CausalLM::release_unreached() {
-  for (Tensor& x : unreached_) x.reset();
-  unreached_.clear();
-}
-
 Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> forward) {
   if (torch.wrapper) {
     const std::int16_t block = next_layer_;
@@ -113,25 +108,8 @@ Tensor CausalLM::layer(const Tensor& x, std::function<Tensor(const Tensor&)> for
   }
   switch (config.checkpointing) {
     case Checkpointing::full:
-    case Checkpointing::selective: {
-      const bool selective = config.checkpointing == Checkpointing::selective;
-      const bool frozen = config.trainable.what != Trainable::What::all;
-      if (!frozen) return torch::checkpoint(x, std::move(forward), selective);
-      Tensor out = torch::checkpoint(
-          x,
-          [this, forward = std::move(forward)](const Tensor& input) {
-            if (torch.thread == torch::Thread::backward) release_unreached();
-            return forward(input);
-          },
-          selective);
-      if (x && out && !out.requires_grad()) {
-        unreached_.push_back(x);
-        torch.note(
-            "inputs of checkpointed blocks that no gradient reaches are kept until backward runs the first block again: Python's garbage "
-            "collector decides, and may keep a few longer");
-      }
-      return out;
-    }
+    case Checkpointing::selective:
+      return torch::checkpoint(x, std::move(forward), config.checkpointing == Checkpointing::selective);
     case Checkpointing::full_reentrant:
       return torch::checkpoint_reentrant(x, std::move(forward));
     case Checkpointing::none:
@@ -168,7 +146,8 @@ Tensor CausalLM::attend(const Tensor& q, const Tensor& k, const Tensor& v, const
 
 Tensor CausalLM::embedded(Tensor inputs_embeds) const {
   inputs_embeds.named("token embeddings");
-  if (config.lora && config.checkpointing != Checkpointing::none && inputs_embeds) inputs_embeds->leaf_requires_grad = true;
+  if (config.checkpointing != Checkpointing::none && inputs_embeds && !inputs_embeds.requires_grad())
+    inputs_embeds->leaf_requires_grad = true;
   return inputs_embeds;
 }
 

@@ -110,8 +110,8 @@ class CausalLM {
   /// The attention function that the request names, then reshape(B, T, heads * D): what goes to the output projection.
   Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const AttentionCall& call, Tensor& weights) const;
   DynamicCache* cache_of(CausalLMOutput& out) const { return use_cache() ? &out.cache : nullptr; }
-  /// What the embedding module returns. With adapters under checkpoints enable_input_require_grads() makes it a leaf that wants a
-  /// gradient, so that blocks are part of a graph.
+  /// What the embedding module returns. gradient_checkpointing_enable() calls enable_input_require_grads(): where the embedding is frozen,
+  /// its output is a leaf that wants a gradient, so that blocks are part of a graph.
   Tensor embedded(Tensor inputs_embeds) const;
   /// hidden_states[:, slice(0, None), :], then the head. `bias` may be undefined. Undefined where the loss has the head in it.
   Tensor head_of(const Tensor& hidden, const Tensor& weight, const Tensor& bias = {}) const;
@@ -128,7 +128,6 @@ class CausalLM {
   Builder build;
 
  private:
-  void release_unreached();
   Tensor shifted(const Tensor& labels) const;
   Tensor loss_of_logits(const Tensor& input_logits, const Tensor& input_labels) const;
   Tensor chunked_loss(const Tensor& labels) const;
@@ -138,9 +137,6 @@ class CausalLM {
   /// From head_of() to loss_of(), for a loss that has the head in it.
   mutable Head head_;
   std::int16_t next_layer_ = 0;  ///< block that layer() calls next
-  /// Inputs of checkpointed blocks that no gradient reaches: nothing in the graph holds their frames, but Python's cycles do, until its
-  /// garbage collector comes by. Recorded runs have them all at the loss, and nearly none once a block has run again.
-  std::vector<Tensor> unreached_;
 };
 
 /// The model of `config.model.model_type`, which must be one of model_types().
