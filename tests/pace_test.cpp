@@ -62,6 +62,16 @@ TEST_CASE("operations are those of the matrix products that run", "[pace]") {
   CHECK(two.operators > plain.operators);
 }
 
+TEST_CASE("ranks train on tokens of their own, unless they share each matrix", "[pace]") {
+  const std::string run = R"({"model": "tinyllama-1.1b", "precision": "bf16", "batch": 2, "seq_len": 256, "parallel": )";
+  const Pace apart = pace_of(run + R"({"strategy": "fsdp", "gpus": 4}})");
+  CHECK(apart.tokens == 512);
+  CHECK(apart.tokens_of_all() == 2048);
+  CHECK(apart.tokens_per_second(1'000'000) == 2048);
+  const Pace together = pace_of(run + R"({"strategy": "ddp", "gpus": 4, "tensor": 4}})");
+  CHECK(together.tokens_of_all() == 512);
+}
+
 TEST_CASE("time follows the card's rates", "[pace]") {
   const auto on = [](const std::string& rates) {
     return pace_of(R"({"model": "gpt2-from-scratch", "batch": 4, "device": {"name": "mine", "total_mib": 24000, "compute_capability": "8.6",

@@ -280,7 +280,7 @@ truth = {"verdict": "fits", "steps": []}
 at = {"step": 0, "phase": "model"}
 rank = worst_rank()
 if rank:
-    truth["rank"] = rank
+    truth["parallel"] = {"rank": rank}
 dist.init_process_group("fake", rank=rank, world_size=parallel["gpus"], store=FakeStore())
 torch.cuda.set_device(0)
 try:

@@ -24,7 +24,8 @@ inline constexpr Share kLaunchMicroseconds{3, 8};  ///< of the host for each ope
 
 /// One optimizer step, all its micro-batches.
 struct Pace {
-  std::uint64_t tokens = 0;
+  std::uint64_t tokens = 0;         ///< of one rank
+  std::uint64_t ranks = 1;          ///< that train on tokens of their own; what follows is of one
   std::uint64_t flops = 0;          ///< of matrix products and attention, 2 for a multiply and an add; an optimizer's own do not count
   std::uint64_t flops_again = 0;    ///< of them for checkpoints' second forward
   std::uint64_t flops_by_rule = 0;  ///< (6·N + 12·L·C·T) · tokens, the field's rule of thumb
@@ -36,6 +37,8 @@ struct Pace {
   std::string unknown;                 ///< why there is no time: the rate that nobody stated
   std::vector<MeasuredPace> measured;  ///< speeds that others published of models of nearly this size
 
+  std::uint64_t tokens_of_all() const { return tokens * ranks; }
+  /// Of all ranks.
   std::uint64_t tokens_per_second(std::uint64_t microseconds) const;
   /// This step's time a token as a share of the other's, by the middle of both ranges; 0 if one is not known.
   int percent_of(const Pace& other) const;

@@ -19,8 +19,7 @@ std::vector<std::string> described(const Config& config) {
                            : "without prepare_model_for_kbit_training: what is not quantised stays in the type it was loaded in");
   }
   if (config.attention == Attention::flash_attention_2) {
-    modelled("flash_attention_2 is", "the package flash-attn 2.8",
-             "query, key and value with their own heads, no mask; the state of its random numbers is kept on the card");
+    modelled("flash_attention_2 is", "the package flash-attn 2.8", "no mask, no repeated heads, its random state on the card");
   }
   if (config.loss == Loss::fused_linear) {
     modelled("the fused linear cross-entropy is", "Liger Kernel's code",

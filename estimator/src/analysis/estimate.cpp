@@ -67,7 +67,7 @@ void parallel_notes(const Config& config, std::int64_t rank, std::vector<std::st
   notes.push_back(
       "collectives hold no memory beyond their call: NCCL's own buffers (by default 4 MiB for each channel and peer) are not "
       "PyTorch's and not counted, and a tensor that NCCL's stream still uses is not held back; lower free_mib by what you see");
-  notes.push_back("the time of a step is that of the rank's own kernels: what collectives take beyond them is not in it");
+  notes.push_back("the time of a step is of the rank's own kernels, without what collectives take; its tokens are of all ranks");
 }
 
 std::string calibration_words(const Config& config) {

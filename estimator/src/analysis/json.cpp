@@ -70,7 +70,7 @@ Json step(const StepCounters& s) {
 
 Json time_of(const Pace& pace) {
   Json out = Json::object();
-  put(out, "tokens", pace.tokens);
+  put(out, "tokens", pace.tokens_of_all());
   put(out, "flops", pace.flops);
   put(out, "flops_recomputed", pace.flops_again);
   put(out, "flops_by_rule", pace.flops_by_rule);

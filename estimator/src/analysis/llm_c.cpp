@@ -102,8 +102,7 @@ class LlmC {
     auto& notes = account_.assumptions;
     notes.push_back((wide_ ? std::string("llm.c, train_gpt2_fp32.cu")
                            : "llm.c, train_gpt2.cu, bf16 with fp32 master weights, -r " + std::to_string(recompute_)) +
-                    (cudnn_ ? ", with cuDNN (its workspace, up to 256 MiB, is not counted)" : "") +
-                    ": each buffer allocated once and kept; nothing replayed");
+                    (cudnn_ ? ", with cuDNN (up to 256 MiB for it are not counted)" : "") + ": a table of buffers, nothing replayed");
     std::string printed = "it prints, in MiB: " + mib("parameters ", parameters) + mib(", gradients ", gradients) +
                           mib(", activations ", activations) + mib(", m and v ", moment);
     if (wide_) {
@@ -115,7 +114,7 @@ class LlmC {
       const Bytes left = saturating::subtract(static_cast<Bytes>(config_.device.free_mib) * MiB, account_.reserved);
       printed += mib(", master copy ", moment) + mib("; memory per sequence ", sequence) + "; estimated maximum batch size " +
                  std::to_string(batch + left / sequence);
-      notes.emplace_back("where m, v or master weights do not fit it shares the host's memory, slowly: here that counts as not fitting");
+      notes.emplace_back("optimizer state that it moves to the host where the card is full counts as not fitting");
     }
     notes.push_back(std::move(printed));
     notes.push_back("a vocabulary padded to " + std::to_string(products_.vocabulary) +

@@ -96,7 +96,7 @@ double multiply_adds(const Program& program, const OpInfo& op) {
 
 std::uint64_t Pace::tokens_per_second(std::uint64_t microseconds) const {
   if (microseconds == 0) return 0;
-  return whole(static_cast<double>(tokens) * 1e6 / static_cast<double>(microseconds));
+  return whole(static_cast<double>(tokens) * static_cast<double>(ranks) * 1e6 / static_cast<double>(microseconds));
 }
 
 int Pace::percent_of(const Pace& other) const {
@@ -121,6 +121,8 @@ Pace pace(const Program& program, const Config& config) {
   const double tokens =
       static_cast<double>(config.batch) * static_cast<double>(config.seq_len) * static_cast<double>(config.grad_accumulation);
   result.tokens = whole(tokens);
+  // Ranks that share each matrix work on the same tokens.
+  if (config.parallel) result.ranks = static_cast<std::uint64_t>(config.parallel->gpus / config.parallel->tensor);
   const ModelConfig& model = config.model;
   result.flops_by_rule =
       whole((6 * static_cast<double>(program.parameters) +

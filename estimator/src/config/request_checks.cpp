@@ -16,27 +16,27 @@ using json = nlohmann::ordered_json;
 void check_tensor(Reader& request, const Config& config) {
   const ModelConfig& m = config.model;
   const std::int64_t ways = config.parallel->tensor;
-  const auto must = [&](bool wrong, const char* key, const json& value, std::string why) {
-    if (wrong) request.not_allowed(key, value, std::move(why) + " with parallel.tensor");
+  const auto must = [&](bool wrong, const char* key, std::string_view value, const char* why) {
+    if (wrong) request.not_allowed(key, json(std::string(value)), std::string(why) + " with parallel.tensor");
   };
-  const std::string strategy(to_string(config.parallel->strategy));
-  must(config.parallel->strategy != Parallel::Strategy::ddp, "parallel.strategy", strategy, "must be ddp, which has nothing left to do,");
+  must(config.parallel->strategy != Parallel::Strategy::ddp, "parallel.strategy", to_string(config.parallel->strategy),
+       "must be ddp, which has nothing left to do,");
   if (ways != config.parallel->gpus) {
     request.not_allowed("parallel.tensor", ways, "must be 1 or parallel.gpus: matrices are shared by all ranks or by none");
   }
   const std::string& type = m.model_type;
   must(type != "llama" && type != "mistral" && type != "qwen3", "model", type, "must be of type llama, mistral or qwen3");
-  must(m.tie_word_embeddings, "model.tie_word_embeddings", true, "must be false");
-  must(m.attention_bias, "model.attention_bias", true, "must be false");
-  must(m.mlp_bias, "model.mlp_bias", true, "must be false");
+  must(m.tie_word_embeddings, "model.tie_word_embeddings", "true", "must be false");
+  must(m.attention_bias, "model.attention_bias", "true", "must be false");
+  must(m.mlp_bias, "model.mlp_bias", "true", "must be false");
   for (const std::int64_t size : {m.n_head, m.n_kv_head, m.n_inner, m.vocab_size}) {
     if (size % ways == 0) continue;
     request.not_allowed("parallel.tensor", ways, "must divide the model's heads, key heads, MLP width and vocabulary");
     break;
   }
   must(config.precision == Precision::amp_fp16, "precision", "amp-fp16", "must be fp32, bf16, fp16 or amp-bf16");
-  must(config.optimizer != Optimizer::adamw, "optimizer", std::string(to_string(config.optimizer)), "must be adamw");
-  must(config.clip_grad_norm, "clip_grad_norm", true, "must be false");
+  must(config.optimizer != Optimizer::adamw, "optimizer", to_string(config.optimizer), "must be adamw");
+  must(config.clip_grad_norm, "clip_grad_norm", "true", "must be false");
   must(config.zero_grad != ZeroGrad::set_to_none, "zero_grad", "zero-fill", "must be set-to-none");
   if (config.lora) request.statement("lora", "must be null with parallel.tensor");
   if (!(config.trainable == Trainable{})) request.statement("trainable", "must be all with parallel.tensor");
@@ -122,21 +122,23 @@ std::string no_efficient(const torch::AttentionCase& facts, const Device& card) 
 
 // What flash-attn has no kernel for, and what of it is not replayed.
 void check_flash_package(Reader& request, const Config& config) {
-  const auto must = [&request](bool holds, const std::string& why) {
-    if (!holds) request.not_allowed("attention", "flash-attention-2", why);
+  const auto refuse = [&request](std::string why) { request.not_allowed("attention", "flash-attention-2", std::move(why)); };
+  const auto must = [&](bool holds, const char* why) {
+    if (!holds) refuse(why);
   };
   const std::string& type = config.model.model_type;
   must(type != "gpt2-from-scratch", "is replayed with Hugging Face's models only, not with gpt2-from-scratch");
   must(type != "falcon", "must be another for Falcon, whose own class for it is not replayed");
   must(config.precision != Precision::fp32, "needs precision bf16, fp16, amp-bf16 or amp-fp16");
-  must(config.device.compute_capability >= 80,
-       "needs a card of compute capability 8.0 or more; " + config.device.name + " has " + version_of(config.device.compute_capability));
+  if (config.device.compute_capability < 80)
+    refuse("needs a card of compute capability 8.0 or more; " + config.device.name + " has " +
+           version_of(config.device.compute_capability));
   must(config.script.attention_mask != Script::AttentionMask::padded,
        "is replayed without padding: script.attention_mask must be none or ones");
   must(config.checkpointing != Checkpointing::selective, "must be another with checkpointing selective");
   const std::int64_t head = config.model.head_dim > 0 ? config.model.head_dim : config.model.n_embd / config.model.n_head;
-  must(head % 8 == 0 && head <= 256 && (head <= 128 || head % 64 == 0),
-       "needs heads of a multiple of 8 up to 128, of 192 or of 256; the model's are " + std::to_string(head));
+  if (head % 8 != 0 || head > 256 || (head > 128 && head % 64 != 0))
+    refuse("needs heads of a multiple of 8 up to 128, of 192 or of 256; the model's are " + std::to_string(head));
 }
 
 // What PyTorch itself refuses: a backend that the script insists on without a kernel for the type, the card or the head size; and a
@@ -265,8 +267,8 @@ void check_engine(Reader& request, const Config& config) {
   const bool llm_c = config.engine == Engine::llm_c;
   if (!llm_c && config.engine != Engine::mlx) return;
   const std::string with = " with engine " + std::string(to_string(config.engine));
-  const auto must = [&](bool holds, const char* key, std::string_view value, const std::string& allowed) {
-    if (!holds) request.not_allowed(key, json(std::string(value)), "must be " + allowed + with);
+  const auto must = [&](bool holds, const char* key, std::string_view value, const char* allowed) {
+    if (!holds) request.not_allowed(key, json(std::string(value)), std::string("must be ") + allowed + with);
   };
   const ModelConfig& model = config.model;
   const bool gpt2 = model.model_type == "gpt2-from-scratch" ||

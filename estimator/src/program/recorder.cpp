@@ -31,7 +31,7 @@ bool same(const Layout& a, const Layout& b) {
 
 }  // namespace
 
-Recorder::Recorder(std::size_t block_runs) : layout_index_(512, kVacant) {
+Recorder::Recorder(std::size_t block_runs) : label_index_(2048, kVacant), layout_index_(512, kVacant) {
   // What a GPT-2 block of eager attention with AdamW takes, forward, backward and update; others are not far from it.
   program.events.reserve(264 * block_runs);
   program.storages.reserve(96 * block_runs);
@@ -122,10 +122,21 @@ void Recorder::layer(std::int16_t layer) {
 }
 
 std::uint32_t Recorder::label(std::string_view text) {
-  if (const auto at = label_index_.find(text); at != label_index_.end()) return at->second;
+  const auto place_of = [this](std::string_view wanted) {
+    std::size_t place = 2166136261;  // FNV-1a
+    for (const char c : wanted) place = (place ^ static_cast<unsigned char>(c)) * 16777619 & 0xffffffff;
+    while (label_index_[place %= label_index_.size()] != kVacant && program.labels[label_index_[place]] != wanted) ++place;
+    return place;
+  };
+  const std::size_t place = place_of(text);
+  if (label_index_[place] != kVacant) return label_index_[place];
   const auto index = static_cast<std::uint32_t>(program.labels.size());
-  label_index_.emplace(text, index);
   program.labels.emplace_back(text);
+  label_index_[place] = index;
+  if (2 * program.labels.size() > label_index_.size()) {
+    label_index_.assign(2 * label_index_.size(), kVacant);
+    for (std::uint32_t k = 0; k <= index; ++k) label_index_[place_of(program.labels[k])] = k;
+  }
   return index;
 }
 

@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "whatfits/program.h"
@@ -60,16 +59,8 @@ class Recorder {
   void push(EventKind kind, std::uint32_t index) { program.events.push_back({kind, index}); }
   Phase phase_ = Phase::warmup;
   std::int16_t layer_ = kNoLayer;
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  struct Same {
-    using is_transparent = void;
-    bool operator()(std::string_view a, std::string_view b) const { return a == b; }
-  };
-  std::unordered_map<std::string, std::uint32_t, Hash, Same> label_index_;
-  // Every tensor of a recording asks for its layout, and a model has some tens of them: an open table, at most half full.
+  // Every tensor of a recording asks for its label and its layout: open tables, at most half full.
+  std::vector<std::uint32_t> label_index_;
   std::vector<LayoutId> layout_index_;
 };
 

@@ -63,12 +63,11 @@ void DistributedDataParallel::wrap(const std::vector<Tensor>& trainable) {
 /// _partition_parameters: the largest first, each to the rank that has the least so far. Parameters stay where they are, and each is
 /// broadcast as it is after the step: state is all that is saved. The rank with the most elements is the one replayed.
 void DistributedDataParallel::make_partition(const std::vector<Tensor>& trainable) {
-  std::vector<std::size_t> order(trainable.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const std::int64_t left = trainable[a].elements(), right = trainable[b].elements();
-    return left != right ? left > right : a < b;
-  });
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < trainable.size(); ++i) {
+    const auto larger = [&](std::size_t a, std::size_t b) { return trainable[a].elements() > trainable[b].elements(); };
+    order.insert(std::upper_bound(order.begin(), order.end(), i, larger), i);
+  }
   std::vector<std::int64_t> loads(static_cast<std::size_t>(gpus_));
   std::vector<std::size_t> ranks;
   for (const std::size_t i : order) {

@@ -66,8 +66,9 @@ void time_section(const std::optional<Pace>& pace, std::uint64_t tokens, Session
   } else {
     const double low = static_cast<double>(pace->fastest_us) / 1e6;
     const double high = static_cast<double>(pace->slowest_us) / 1e6;
-    const double steps = static_cast<double>(tokens) / static_cast<double>(pace->tokens);
-    session.line(style.bold("Time") + ": " + span(low, high) + " a step of " + with_commas(pace->tokens) + " tokens, " +
+    const double steps = static_cast<double>(tokens) / static_cast<double>(pace->tokens_of_all());
+    session.line(style.bold("Time") + ": " + span(low, high) + " a step of " + with_commas(pace->tokens_of_all()) + " tokens" +
+                 (pace->ranks > 1 ? " on " + with_commas(pace->ranks) + " cards" : "") + ", " +
                  about(pace->tokens_per_second(pace->slowest_us)) + " to " + about(pace->tokens_per_second(pace->fastest_us)) +
                  " tokens a second");
     session.line("  " + with_commas(tokens) + " tokens: " + span(low * steps, high * steps));

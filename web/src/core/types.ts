@@ -92,6 +92,7 @@ export type StepReading = 'before' | 'after_forward' | 'after_backward' | 'after
 
 /** How long an optimizer step takes, from what its operators compute and move. */
 export interface Time {
+  /** Of all ranks; the other figures are one rank's. */
   tokens: number;
   flops: number;
   flops_recomputed: number;
