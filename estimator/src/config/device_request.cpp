@@ -7,8 +7,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 constexpr const char* kCapability = "must be a string such as \"8.6\", from \"5.0\" to \"12.9\"";
 constexpr const char* kWhy = "PyTorch chooses its kernels by it";
 

@@ -6,7 +6,6 @@
 
 namespace whatfits::config {
 
-using json = nlohmann::ordered_json;
 using nlohmann::ordered_json;
 
 namespace {

@@ -10,7 +10,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
 using nlohmann::ordered_json;
 
 constexpr std::int64_t kWidth = limits::n_embd;

@@ -12,8 +12,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 Problem statement(std::string message) { return {"request", "", std::move(message), Problem::Kind::statement}; }
 
 // Builds the value while the library's parser walks the text, and stops at the first level too deep: the parser keeps its own

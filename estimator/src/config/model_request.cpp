@@ -9,8 +9,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 // Keys of Hugging Face's GPT-2 config.json that change no tensor of the model from scratch.
 constexpr const char* kHarmless[] = {
     "_name_or_path",

@@ -10,8 +10,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 // A whole number, however it is written. Doubles are compared as doubles first: 1e300 does not convert.
 bool whole(const json& value, std::int64_t& out) {
   if (value.is_number_unsigned()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/names.h"
+#include "config/text.h"
 #include "whatfits/request.h"
 
 namespace whatfits::config {

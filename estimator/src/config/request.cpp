@@ -11,9 +11,9 @@
 namespace whatfits {
 namespace {
 
+using config::json;
 using config::only_supported;
 using config::Reader;
-using json = nlohmann::ordered_json;
 
 // "all", "all-but-embeddings" or "last:N".
 void read_trainable(Reader& request, const ModelConfig& model, Trainable& out) {

@@ -10,8 +10,6 @@
 namespace whatfits::config {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 // Matrices shared by all ranks: the plan of one family's code, with one optimizer.
 void check_tensor(Reader& request, const Config& config) {
   const ModelConfig& m = config.model;

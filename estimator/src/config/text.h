@@ -9,6 +9,9 @@
 
 namespace whatfits::config {
 
+/// What a request is read from: keys in the order of its text.
+using json = nlohmann::ordered_json;
+
 /// Offset of the first byte that is not part of well-formed UTF-8 (surrogates and overlong forms are not), or npos.
 std::size_t invalid_utf8(std::string_view text);
 
