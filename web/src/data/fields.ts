@@ -7,8 +7,6 @@ export { isJsonObject as isObject } from './types.js';
 export interface Choice {
   value: string;
   label: string;
-  /** A word of the contract that this version does not replay yet. */
-  later?: boolean;
 }
 
 export interface Field {
@@ -27,10 +25,7 @@ export interface Field {
   box: 'main' | 'shape' | 'more' | 'card' | 'hidden';
 }
 
-const words = (now: Record<string, string>, later: Record<string, string> = {}): Choice[] => [
-  ...Object.entries(now).map(([value, label]) => ({ value, label })),
-  ...Object.entries(later).map(([value, label]) => ({ value, label, later: true })),
-];
+const words = (labels: Record<string, string>): Choice[] => Object.entries(labels).map(([value, label]) => ({ value, label }));
 
 /** A dimension as Hugging Face's families name it. Controls offer those that the model at hand has. */
 const shape = (key: string, label: string): Field =>
@@ -50,8 +45,7 @@ export const FIELDS: readonly Field[] = [
     // What a request without it means depends on the model, so links always say it.
     name: 'attention', path: ['attention'], kind: 'word', label: 'Attention', box: 'main',
     choices: words(
-      { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'flash-attention-2': 'flash-attention-2', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math' },
-      { 'flash-attention-2': 'FlashAttention-2' },
+      { eager: 'eager', sdpa: 'SDPA (PyTorch picks)', 'sdpa-flash': 'SDPA flash', 'sdpa-efficient': 'SDPA memory-efficient', 'sdpa-math': 'SDPA math', 'flash-attention-2': 'FlashAttention-2' },
     ),
   },
   {

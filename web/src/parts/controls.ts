@@ -138,7 +138,7 @@ export class Controls extends Part {
     return html`<select id=${id} part="input" data-testid=${`field-${field.name}`} aria-invalid=${wrong ? 'true' : 'false'} aria-describedby=${describedBy}
       .value=${live(value)} @input=${stop} @change=${(event: Event) => this.#change(event, field, (event.target as HTMLSelectElement).value)}>
       ${known ? nothing : html`<option value=${value} selected>${clip(value)}</option>`}
-      ${field.choices!.map((choice) => html`<option value=${choice.value} ?selected=${choice.value === value} ?disabled=${choice.later ?? false}>${choice.label}${choice.later ? ' (to come)' : ''}</option>`)}
+      ${field.choices!.map((choice) => html`<option value=${choice.value} ?selected=${choice.value === value}>${choice.label}</option>`)}
     </select>`;
   }
 

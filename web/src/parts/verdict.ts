@@ -73,7 +73,9 @@ export class Verdict extends Part {
       if (fits === false) return html`<p class="reason" data-testid="bound">The pool never settles: some later step would need more than the ones replayed.</p>`;
       return nothing;
     }
-    const where = html`${own ? 'In ' : html`At batch ${count(fit?.first_failure_at ?? 0)}, in `}${phrase(failure.phase)}${failure.layer === null
+    const at = own ? '' : html`At batch ${count(fit?.first_failure_at ?? 0)}`;
+    if (session.report!.accuracy.basis !== 'replay') return html`<p class="reason" data-testid="bound">${at}${at && ': '}${failure.message}.</p>`;
+    const where = html`${own ? 'In ' : html`${at}, in `}${phrase(failure.phase)}${failure.layer === null
       ? ''
       : ` of layer ${failure.layer}`} of step ${failure.step}, <code>${failure.op}</code> asks for ${bytes(failure.tensor, unit)}`;
     const sum = failure.allocated + failure.tensor;
@@ -125,7 +127,8 @@ export class Verdict extends Part {
     const model = typeof request.model === 'string' ? request.model : 'imported model';
     return html`${model}, ${parameters(session.report!.parameters)} parameters · ${count(request.seq_len as number)} tokens · ${request.precision} ·
     ${request.attention} · ${request.optimizer}${request.checkpointing === 'none' ? '' : html` · checkpointing ${request.checkpointing}`} · ${session.deviceName} ·
-    PyTorch ${request.torch}, replayed event by event. ${session.report!.accuracy.words} ${session.report!.accuracy.real_cards?.words}`;
+    ${session.report!.accuracy.basis === 'replay' ? html`PyTorch ${request.torch}, replayed event by event` : session.report!.assumptions[0]}.
+    ${session.report!.accuracy.words} ${session.report!.accuracy.real_cards?.words}`;
   }
 }
 
