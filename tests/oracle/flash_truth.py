@@ -5,16 +5,13 @@
     hf_differential.py compare SPECS.jsonl --runs DATA/runs      holds whatfits to the answers
     hf_differential.py rows RUN.json ...                         makes fixtures of them
 
-Runs inside the oracle, copied beside its scripts, each run in a process of its own; it is no part of the tests. The package flash-attn
-is not there: a module stands for it whose autograd function makes the tensors that flash-attn 2.8's Python and C++ make
-(flash_attn_interface.py, csrc/flash_attn/flash_api.cpp), in their order, and computes nothing.
+Runs inside the oracle, copied with each_run.py beside its scripts; it is no part of the tests. The package flash-attn is not there: a
+module stands for it whose autograd function makes the tensors that flash-attn 2.8's Python and C++ make (flash_attn_interface.py,
+csrc/flash_attn/flash_api.cpp), in their order, and computes nothing.
 """
 import importlib.machinery
-import json
 import math
-import os
 import sys
-import traceback
 import types
 
 import torch
@@ -22,6 +19,7 @@ import transformers.models.auto.modeling_auto  # once, ahead of all children
 import transformers.modeling_flash_attention_utils as utils
 from transformers import AutoModelForCausalLM, PreTrainedModel  # noqa: F401
 
+import each_run
 import hf_one
 
 
@@ -129,30 +127,13 @@ def stand_in():
 def run(spec):
     spec["attn"] = "flash_attention_2"
     result = hf_one.main(spec)
-    with open(f"/oracle/data/runs/{spec['id']}.json", "w") as f:
-        json.dump(result, f, indent=1)
-    print(result["id"], result["verdict"], result["peak_allocated"], result["peak_reserved"], flush=True)
+    each_run.keep(spec, result)
 
 
 def main():
     torch.set_num_threads(1)
     stand_in()
-    for line in open(sys.argv[1]):
-        spec = json.loads(line)
-        child = os.fork()
-        if child:
-            os.waitpid(child, 0)
-            continue
-        name, capability, multiprocessors, total, free = hf_one.DEVICES[spec.get("device", "a40")]
-        os.environ.update(FAKECUDA_NAME=name, FAKECUDA_CC=capability, FAKECUDA_SMS=str(multiprocessors), FAKECUDA_TOTAL_MIB=str(total),
-                          FAKECUDA_FREE_MIB=str(free))
-        if spec.get("alloc_conf"):
-            os.environ["PYTORCH_CUDA_ALLOC_CONF"] = spec["alloc_conf"]
-        try:
-            run(spec)
-        except BaseException:
-            print("FAILED", spec["id"], traceback.format_exc()[-1500:], flush=True)
-        os._exit(0)
+    each_run.each(sys.argv[1], run)
 
 
 if __name__ == "__main__":

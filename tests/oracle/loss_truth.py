@@ -7,13 +7,10 @@
     hf_differential.py compare SPECS.jsonl --runs DATA/runs      holds whatfits to the answers
     hf_differential.py rows RUN.json ...                         makes fixtures of them
 
-Runs inside the oracle, copied beside its scripts, each run in a process of its own; it is no part of the tests. Liger's needs its
-published liger_kernel/ops/fused_linear_cross_entropy.py there, with its Triton kernels replaced by functions that do nothing.
+Runs inside the oracle, copied with each_run.py beside its scripts; it is no part of the tests. Liger's needs its published
+liger_kernel/ops/fused_linear_cross_entropy.py there, with its Triton kernels replaced by functions that do nothing.
 """
-import json
-import os
 import sys
-import traceback
 import types
 
 import torch
@@ -23,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM  # noqa: F401
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+import each_run
 import hf_one
 
 
@@ -80,29 +78,12 @@ def run(spec):
     hf_one.to_cuda = then_replace
     result = hf_one.main(spec)
     result["switches"].update(floss=kind, chunks=chunks)
-    with open(f"/oracle/data/runs/{spec['id']}.json", "w") as f:
-        json.dump(result, f, indent=1)
-    print(result["id"], result["verdict"], result["peak_allocated"], result["peak_reserved"], flush=True)
+    each_run.keep(spec, result)
 
 
 def main():
     torch.set_num_threads(1)
-    for line in open(sys.argv[1]):
-        spec = json.loads(line)
-        child = os.fork()
-        if child:
-            os.waitpid(child, 0)
-            continue
-        name, capability, multiprocessors, total, free = hf_one.DEVICES[spec.get("device", "a40")]
-        os.environ.update(FAKECUDA_NAME=name, FAKECUDA_CC=capability, FAKECUDA_SMS=str(multiprocessors), FAKECUDA_TOTAL_MIB=str(total),
-                          FAKECUDA_FREE_MIB=str(free))
-        if spec.get("alloc_conf"):
-            os.environ["PYTORCH_CUDA_ALLOC_CONF"] = spec["alloc_conf"]
-        try:
-            run(spec)
-        except BaseException:
-            print("FAILED", spec["id"], traceback.format_exc()[-1500:], flush=True)
-        os._exit(0)
+    each_run.each(sys.argv[1], run)
 
 
 if __name__ == "__main__":
