@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/failure.h"
@@ -313,6 +314,15 @@ class Parser {
   Raw raw_;
 };
 
+// A word after a switch that is meant as its value. So is a number, "--clip-grad-norm 1.0" of other tools: the request's check then
+// says what is allowed, where a file of that name would be looked for in vain.
+bool is_switch_value(const std::string& word) {
+  for (const char* known : {"true", "false", "yes", "no", "on", "off"}) {
+    if (word == known) return true;
+  }
+  return nlohmann::json::parse(word, nullptr, /*allow_exceptions=*/false).is_number();
+}
+
 // A switch of the request may stand alone ("--clip-grad-norm") or have its value ("--clip-grad-norm false"); the library would
 // take whatever word comes next.
 std::vector<std::string> with_switches_joined(int count, const char* const* words) {
@@ -324,8 +334,7 @@ std::vector<std::string> with_switches_joined(int count, const char* const* word
         std::any_of(flags.begin(), flags.end(), [&](const Flag& flag) { return flag.kind == Flag::Kind::boolean && flag.name == word; });
     if (is_switch) {
       const std::string next = i + 1 < count ? words[i + 1] : "";
-      const bool has_value = !next.empty() && (next == "true" || next == "false" || next == "0" || next == "1" || next == "yes" ||
-                                               next == "no" || next == "on" || next == "off");
+      const bool has_value = is_switch_value(next);
       word += "=" + (has_value ? next : "true");
       if (has_value) ++i;
     }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "cli/failure.h"
 #include "text/text.h"
@@ -81,7 +82,12 @@ void write_file(const std::string& path, std::string_view text) {
     return write_all(file.number(), text, name);
   }
 
-  std::string draft = path + ".XXXXXX";
+  // Through a symbolic link the file that it names is replaced, not the link.
+  std::string target = path;
+  if (exists) {
+    if (const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free); real) target = real.get();
+  }
+  std::string draft = target + ".XXXXXX";
   Descriptor file(::mkstemp(draft.data()));
   if (file.number() < 0) throw system_failure(name, "cannot be written");
   try {
@@ -90,7 +96,7 @@ void write_file(const std::string& path, std::string_view text) {
     const mode_t mask = ::umask(0);
     ::umask(mask);
     if (::fchmod(file.number(), exists ? there.st_mode & 0777 : 0666 & ~mask) != 0 || !file.close() ||
-        std::rename(draft.c_str(), path.c_str()) != 0) {
+        std::rename(draft.c_str(), target.c_str()) != 0) {
       throw system_failure(name, "cannot be written");
     }
   } catch (const Failure&) {

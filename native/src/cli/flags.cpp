@@ -28,9 +28,10 @@ json parsed_json(const std::string& text, const std::string& name) {
   return json::parse(text);
 }
 
-bool is_file(const std::string& path) {
+// A folder too: reading it says that it is one.
+bool exists(const std::string& path) {
   struct stat there{};
-  return ::stat(path.c_str(), &there) == 0 && !S_ISDIR(there.st_mode);
+  return ::stat(path.c_str(), &there) == 0;
 }
 
 bool is_known_id(const std::string& key, const std::string& value) {
@@ -49,7 +50,7 @@ bool is_known_id(const std::string& key, const std::string& value) {
 json preset_value(const Flag& flag, const std::string& value) {
   if (!value.empty() && value.front() == '{') return parsed_json(value, flag.name);
   const bool names_json = value.size() > 5 && value.compare(value.size() - 5, 5, ".json") == 0;
-  if (names_json || (!is_known_id(flag.key, value) && is_file(value))) {
+  if (names_json || (!is_known_id(flag.key, value) && exists(value))) {
     return parsed_json(read_text(value, limits::text_bytes), printable(value));
   }
   return value;
@@ -151,8 +152,8 @@ std::string RequestInput::as_words() const {
   return words;
 }
 
-json read_request(const RequestInput& input) {
-  json request = json::object();
+json read_request(const RequestInput& input, json base) {
+  json request = std::move(base);
   if (input.file) {
     const std::string name = *input.file == "-" ? "standard input" : printable(*input.file);
     request = parsed_json(read_text(*input.file, limits::text_bytes), name);

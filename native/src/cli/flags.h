@@ -32,8 +32,9 @@ struct RequestInput {
   std::string as_words() const;
 };
 
-/// The request as JSON, not validated yet. Throws Failure if a file cannot be read or is no JSON, or if there is nothing at all.
-nlohmann::json read_request(const RequestInput& input);
+/// The request as JSON, not validated yet: the file's, or `base` where none is given, and over it the flags. Throws Failure if a file
+/// cannot be read or is no JSON.
+nlohmann::json read_request(const RequestInput& input, nlohmann::json base = nlohmann::json::object());
 
 /// The validated request; throws Failure with every problem.
 Config checked(const nlohmann::json& request);

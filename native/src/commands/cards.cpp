@@ -127,7 +127,7 @@ int run_smallest_card(const Arguments& arguments, Session& session) {
     const Pace& pace = answer.pace;
     table.row(
         {answer.id, device.name, with_commas(device.free_mib) + (device.free_assumed || device.total_assumed ? " ~" : "  "),
-         answer.runs() ? style.good("fits") : style.bad("does not"), answer.fit.largest == 0 ? "none" : with_commas(answer.fit.largest),
+         answer.runs() ? style.good("fits") : style.bad("does not fit"), answer.fit.largest == 0 ? "none" : with_commas(answer.fit.largest),
          pace.unknown.empty() ? about(pace.tokens_per_second(pace.slowest_us)) + " to " + about(pace.tokens_per_second(pace.fastest_us))
                               : "?"});
   }

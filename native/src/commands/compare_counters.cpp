@@ -103,10 +103,15 @@ void print(const std::vector<Reading>& list, std::int64_t tolerance, Session& se
   session.out += table.text(2);
 }
 
-/// The command line's request, else the file's; with as many steps as there are to compare.
+/// The command line's request where it has a model; else the file's, with the command line's flags over it. With as many steps as
+/// there are to compare.
 Config config_for(const std::string& name, const json& own, std::size_t steps, const Arguments& arguments) {
-  const bool given = arguments.request.file || !arguments.request.flags.empty();
-  json request = given ? read_request(arguments.request) : own;
+  const auto& flags = arguments.request.flags;
+  const bool given = arguments.request.file || !flags.empty();
+  // What a model brings, its script's defaults among them, stands in the file's request and would stay under another model.
+  const bool other_model = std::any_of(flags.begin(), flags.end(), [](const auto& flag) { return flag.first == "--model"; });
+  json request = own;
+  if (given) request = read_request(arguments.request, other_model || !own.is_object() ? json::object() : own);
   if (request.is_object()) request["steps"] = steps;
   Config config;
   if (given) {

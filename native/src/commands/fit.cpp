@@ -82,7 +82,7 @@ void failure_section(const Config& config, const Fit& fit, Session& session) {
   const std::string value = (fit.axis == Axis::batch ? "Batch " : "Length ") + with_commas(fit.first_failure_at);
   if (!fit.first_failure) {
     session.paragraph(style.bad(value + " does not settle") +
-                      ": after 64 steps it still takes memory and gives it back, so it cannot be said to fit.");
+                      ": it ran 64 steps, but at the pace at which it still takes memory it may fail later, so it cannot be said to fit.");
     return;
   }
   if (config.engine != Engine::torch) {

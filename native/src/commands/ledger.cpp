@@ -119,7 +119,13 @@ int run_ledger(const Arguments& arguments, Session& session) {
   Ledger ledger;
   {
     const Progress progress(session, "replaying");
-    ledger = arguments.at ? ledger_at(config, whole_number("--at", *arguments.at, UINT64_MAX)) : estimate(config).ledger;
+    if (arguments.at) {
+      const std::uint64_t event = whole_number("--at", *arguments.at, UINT64_MAX);
+      ledger = ledger_at(config, event);
+      if (ledger.at.event < event) throw Failure("--at: \"" + *arguments.at + "\" is past the last event, " + with_commas(ledger.at.event));
+    } else {
+      ledger = estimate(config).ledger;
+    }
   }
   if (arguments.json) {
     print_json(to_json(ledger), session);

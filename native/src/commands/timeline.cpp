@@ -62,8 +62,8 @@ int run_timeline(const Arguments& arguments, Session& session) {
     std::string file;
     snapshot::write_snapshot(config, [&](std::string_view piece) { file += piece; });
     write_file(*arguments.pickle, file);
-    if (*arguments.pickle != "-") session.line("Wrote " + printable(*arguments.pickle));
-    return exit_status::ok;
+    if (*arguments.pickle != "-" && !arguments.json) session.line("Wrote " + printable(*arguments.pickle));
+    if (!arguments.svg && !arguments.json) return exit_status::ok;
   }
   Timeline answer;
   {
