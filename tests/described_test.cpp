@@ -127,8 +127,8 @@ TEST_CASE("losses that have the head in them: what does not go with them is name
     CHECK(parse_request(request_json(parsed.config)).config == parsed.config);
   }
   CHECK(lines(R"({"model": "gpt2", "loss": "fused-linear"})") ==
-        Lines{"loss: \"fused-linear\" is not allowed: must be default or chunked for gpt2: Liger's is replayed for llama, mistral, qwen2, "
-              "qwen3, gemma, gemma2 and phi3"});
+        Lines{"loss: \"fused-linear\" is not allowed: must be default or chunked for gpt2: Liger's is replayed for llama, mistral, "
+              "mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2 and phi3"});
   CHECK(lines(R"({"model": "gemma-2-2b", "loss": "chunked"})") ==
         Lines{"loss: \"chunked\" is not allowed: must be default or fused-linear for a model that caps its logits"});
   CHECK(lines(R"({"model": "gpt2", "loss": "chunked", "script": {"loss": "outside"}})") ==

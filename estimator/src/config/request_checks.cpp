@@ -241,7 +241,8 @@ void check_loss(Reader& request, const Config& config) {
     if (wrong) request.not_allowed("loss", word, why);
   };
   if (config.loss == Loss::fused_linear) {
-    static const std::vector<std::string_view> kPatched{"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3"};
+    static const std::vector<std::string_view> kPatched{"llama",     "mistral", "mixtral", "qwen2", "qwen3",
+                                                        "qwen3_moe", "gemma",   "gemma2",  "phi3"};
     must(std::find(kPatched.begin(), kPatched.end(), type) == kPatched.end(),
          "must be default or chunked for " + type + ": Liger's is replayed for " + listed(kPatched, "and"));
   } else {

@@ -91,6 +91,7 @@ struct GroupedMmBackward final : Node {
     out.resize(2);
     out[0] = plain(grads[0], OpKind::mm, x.shape(), x.dtype());
     out[1] = torch.empty_strided(OpKind::mm, w.shape(), w.strides(), w.dtype());
+    torch.need_blas_workspace();
     torch.recorder.op({.kind = OpKind::mm}, {x.id(), grads[0].id()}, {out[1].id()});
   }
   void release() override {
@@ -175,6 +176,7 @@ Tensor grouped_mm(const Tensor& x, const Tensor& weight, const Tensor& offsets) 
   Torch& torch = x.torch();
   const auto node = make_node<GroupedMmBackward>(torch, {&x, &turned});
   Tensor out = plain(x, OpKind::mm, {x.size(0), turned.size(2)}, x.dtype());
+  torch.need_blas_workspace();
   if (node) {
     node->offsets = offsets;
     node->input.save(x);

@@ -69,7 +69,8 @@ Tensor fused_linear_cross_entropy(const Tensor& x, const Tensor& weight, const T
     target_mask.named("which tokens count");
     {
       const Tensor counted = torch.empty(OpKind::sum, {}, DType::int64);
-      run_sum(target_mask, counted, full_sum(tokens, size_of(DType::boolean), card));
+      const Tensor ones = to(target_mask, DType::int64);  // a sum of booleans has no kernel of its own
+      run_sum(ones, counted, full_sum(tokens, size_of(DType::int64), card));
     }
     for (std::int64_t begin = 0; begin < tokens; begin += chunk) {
       const Dim rows{std::min(chunk, tokens - begin)};
