@@ -36,6 +36,11 @@ Tensor attach(Tensor out, const Ref<Node>& node) {
 Saved::Saved() = default;
 Saved::~Saved() = default;
 
+void kept_for_backward(const Tensor& tensor) {
+  StorageInfo& storage = tensor.torch().recorder.storage(tensor->storage->id);
+  if (storage.category == Category::temporaries) storage.category = Category::activations;
+}
+
 void Saved::save(const Tensor& input) {
   if (!input) return;
   Torch& torch = input.torch();
@@ -47,8 +52,7 @@ void Saved::save(const Tensor& input) {
     place_ = torch.packing->pack();
     return;
   }
-  StorageInfo& storage = torch.recorder.storage(input->storage->id);
-  if (storage.category == Category::temporaries) storage.category = Category::activations;
+  kept_for_backward(input);
   tensor_ = input;
 }
 

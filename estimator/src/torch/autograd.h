@@ -88,6 +88,9 @@ Tensor attach(Tensor out, const Ref<N>& node) {
 
 struct CheckpointPlace;
 
+/// In the ledger a temporary that backward needs is an activation.
+void kept_for_backward(const Tensor& tensor);
+
 /// A tensor kept for backward (SavedVariable). Under a checkpoint it is a numbered place that recomputation fills.
 class Saved {
  public:

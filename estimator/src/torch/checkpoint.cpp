@@ -22,9 +22,7 @@ void keep(Torch& torch, std::initializer_list<const Tensor*> results) {
   if (frame == nullptr || !frame->selective) return;
   for (const Tensor* result : results) {
     frame->kept.push_back(*result ? detach(*result) : Tensor());
-    if (!*result) continue;
-    StorageInfo& storage = torch.recorder.storage((*result)->storage->id);
-    if (storage.category == Category::temporaries) storage.category = Category::activations;
+    if (*result) kept_for_backward(*result);
   }
 }
 
@@ -40,8 +38,7 @@ Ref<CheckpointPlace> CheckpointFrame::pack() {
 
 void CheckpointFrame::refill(Torch& torch, const Tensor& saved) {
   if (torch.stopped) return;
-  StorageInfo& storage = torch.recorder.storage(saved->storage->id);
-  if (storage.category == Category::temporaries) storage.category = Category::activations;
+  kept_for_backward(saved);
   if (CheckpointPlace* place = places[filled]) place->value = detach(saved);
   if (++filled == places.size()) torch.stopped = true;
 }
@@ -72,6 +69,7 @@ Tensor checkpoint(const Tensor& x, std::function<Tensor(const Tensor&)> run, boo
   frame->autocast_enabled = torch.autocast.enabled;
   frame->autocast_dtype = torch.autocast.dtype;
   frame->selective = selective;
+  kept_for_backward(x);
   if (selective) {
     torch.note(
         "selective checkpointing keeps the results of mm, addmm, bmm, baddbmm and of fused attention "
