@@ -93,6 +93,10 @@ Report report_of(const Config& config, const Program& program, Trace trace) {
 
   auto& notes = report.assumptions;
   notes.push_back("PyTorch " + config.torch + ": its operators, autograd and caching allocator, replayed event by event");
+  if (config.device.compute_capability >= 100) {
+    notes.push_back(
+        "PyTorch 2.6 was built for compute capabilities up to 9.0: a later one, which this card needs, is taken to run the same");
+  }
   if (config.calibration) {
     notes.push_back(calibration_words(config));
   } else {
