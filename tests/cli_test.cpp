@@ -100,6 +100,9 @@ TEST_CASE("wrong requests name key, value and what is allowed", "[cli]") {
   refused("estimate --model gpt2-from-scratch --precision fp23",
           "precision: \"fp23\" is not allowed: must be one of fp32, bf16, amp-bf16, amp-fp16 or fp16; did you mean fp32?");
   refused("estimate --model gpt2-from-scratch --allocator 5", "allocator: \"5\" is not allowed: must be an object");
+  refused("estimate --model gpt2-from-scratch --clip-grad-norm 1.0", "clip_grad_norm: \"1.0\" is not allowed: must be true or false");
+  CHECK(has(run_cli("estimate --model llama2-7b").err, "did you mean llama-2-7b?"));
+  CHECK(has(run_cli("estimate --model gpt2 --device rtx3060").err, "did you mean rtx-3060"));
   refused("estimate --model gpt2-from-scratch --steps 99", "steps: \"99\" is not allowed: must be a whole number from 1 to 64");
   const Result several = run_cli("fit --model gpt2-from-scratch --batch 0 --steps 0");
   CHECK(several.status == 2);
@@ -132,6 +135,7 @@ TEST_CASE("words that are no command line", "[cli]") {
 TEST_CASE("files that cannot be read", "[cli]") {
   refused("estimate missing.json", "missing.json: cannot be read: No such file or directory");
   refused("estimate .", ".: cannot be read: Is a directory");
+  refused("estimate --model gpt2-from-scratch --device .", ".: cannot be read: Is a directory");
   refused("estimate --model missing.json", "missing.json: cannot be read: No such file or directory");
   written("broken.json", "{\"model\": ");
   refused("estimate broken.json", "broken.json: is not valid JSON: it ends too early");
@@ -186,6 +190,13 @@ TEST_CASE("the picture stands alone and keeps the peak", "[cli]") {
   CHECK(open.empty());
   for (const auto& entry : fs::directory_iterator(scratch())) CHECK_FALSE(has(entry.path().filename().string(), "step.svg."));
   CHECK(run_cli("timeline " + kRun + " --svg -").out == svg);
+  // Everything that is asked for is written, and a symbolic link goes on naming its file.
+  fs::create_symlink("step.svg", scratch() / "link.svg");
+  const Result both = run_cli("timeline " + kRun + " --svg link.svg --pickle step.pickle --step 1");
+  CHECK(both.out == "Wrote step.pickle\nWrote link.svg\n");
+  CHECK(fs::is_symlink(scratch() / "link.svg"));
+  CHECK(has(text_of(scratch() / "step.svg"), "Memory of step 1"));
+  CHECK(fs::exists(scratch() / "step.pickle"));
 }
 
 TEST_CASE("the plot in the terminal", "[cli]") {
@@ -213,6 +224,9 @@ TEST_CASE("the ledger sums up", "[cli]") {
   for (const auto& row : ledger.at("ledger")) sum += row.at("bytes").get<std::uint64_t>();
   CHECK(sum == ledger.at("allocated"));
   CHECK(json::parse(run_cli("ledger " + kRun + " --at 100 --json").out).at("at").at("event") == 100);
+  const Result late = run_cli("ledger " + kRun + " --at 999999999");
+  CHECK(late.status == 2);
+  CHECK(has(late.err, "--at: \"999999999\" is past the last event, "));
 }
 
 TEST_CASE("sweeps", "[cli]") {

@@ -202,7 +202,7 @@ TEST_CASE("words: nonsense is told apart from what is not supported yet", "[requ
   CHECK(lines_with(R"("torch": 2.6)") == Lines{"torch: \"2.6\" is not allowed: must be a version in quotes, such as \"2.6\""});
   CHECK(lines_with(R"("engine": "jax")") == Lines{"engine: \"jax\" is not allowed: must be one of torch, formula, llm.c or mlx"});
   CHECK(lines_with(R"("script": {"outputs": "loss", "use_cache": 1})") ==
-        Lines{"script.outputs: \"loss\" is not allowed: must be one of keep, loss-only or loss-detached",
+        Lines{"script.outputs: \"loss\" is not allowed: must be one of keep, loss-only or loss-detached; did you mean loss-only?",
               "script.use_cache: \"1\" is not allowed: must be true or false"});
   CHECK(lines_with(R"("script": 8)") == Lines{"script: \"8\" is not allowed: must be an object"});
   CHECK(lines_with(R"("allocator": {"max_split_size_mib": 128, "roundup_power2_divisions": -1})") ==

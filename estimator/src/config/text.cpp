@@ -59,6 +59,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return back[b.size()];
 }
 
+// Without what people leave out or write otherwise: rtx3060 is rtx-3060, seq_len is seq-len.
+std::string bare(std::string_view word) {
+  std::string out;
+  for (const char c : word) {
+    if (c != '-' && c != '_' && c != '.') out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::size_t invalid_utf8(std::string_view text) {
@@ -125,14 +134,16 @@ std::string listed(const std::vector<std::string_view>& words, std::string_view 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   constexpr std::size_t longest = 64;
   if (word.empty() || word.size() > longest) return {};
+  const std::string asked = bare(word);
   std::string_view best;
   std::size_t best_distance = longest;
   for (const std::string_view candidate : candidates) {
-    std::size_t distance = edit_distance(word, candidate);
-    // batch_size for batch, rtx4090-24gb for a card: one contains the other.
-    if (word.size() >= 3 && candidate.size() >= 3 &&
-        (word.substr(0, candidate.size()) == candidate || candidate.substr(0, word.size()) == word)) {
-      distance = std::min<std::size_t>(distance, 2);
+    const std::string known = bare(candidate);
+    std::size_t distance = edit_distance(asked, known);
+    // batch_size for batch, rtx4090-24gb for a card: one contains the other. Cut short, rtx3060 is closer than rtx-3090 is.
+    if (asked.size() >= 3 && known.size() >= 3) {
+      if (known.compare(0, asked.size(), asked) == 0) distance = 0;
+      if (asked.compare(0, known.size(), known) == 0) distance = std::min<std::size_t>(distance, 2);
     }
     const std::size_t allowed = std::max<std::size_t>(1, std::min(word.size(), candidate.size()) * 2 / 5);
     if (distance <= allowed && distance < best_distance) {
